@@ -109,7 +109,7 @@ def _answer(path: str) -> None:
     except Exception as error:  # noqa: BLE001 - the program must neither show it nor end for it.
         # The package may have been replaced by another version since the program began.
         _LOG.warning("The pipelines could not be recorded: %r", error)
-        # Else this would be tried again a hundred times a second. Whoever asks sees it.
+        # Else this would be tried again a hundred times a second. The thread that asks sees it.
         with suppress(OSError):
             Path(path).unlink()
 
@@ -215,7 +215,7 @@ def build_pipeline(
         from spdl.observe._trace.folder import record_into_folder  # noqa: PLC0415 - `spdl record` asks for it.
 
         record_into_folder(folder)
-    # Before the look for a recorder: whoever begins to record now sees to it, or it is seen here.
+    # Before the look for a recorder: the thread that begins to record now sees to it, or it is seen here.
     add_engine(engine)
     answer_by(answer)
     if (recorder := defaults.chosen_recorder()) is not None:

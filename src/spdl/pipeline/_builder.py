@@ -74,7 +74,7 @@ class PipelineBuilder(Generic[T, U]):
             continuous: Whether to iterate the source over and over, once per epoch. Iterating it again must start from
                 the beginning, which a generator cannot do. The pipeline goes on with the next epoch while the consumer
                 reads this one. Batches never span epochs, and each iterator over the pipeline ends with its epoch.
-            dedicated_thread: Whether to call ``iter()``, ``next()`` and ``close()`` from one thread of its own. This is
+            dedicated_thread: Whether to call ``iter()``, ``next()`` and ``close()`` from its own thread. This is
                 for iterators that are bound to a thread, such as cursors of sqlite3. Each item is then handed to
                 another thread, which costs some 20 microseconds. It has no effect on an async source.
 
@@ -252,14 +252,14 @@ class PipelineBuilder(Generic[T, U]):
         return self
 
     def to(self, target: ExecutorConfig | MainProcess, /, *, buffer_size: int = ONE) -> Self:
-        """Say where the stages behind this place run: in the workers of a region, or in this process again.
+        """Say where the stages after this place run: in the workers of a region, or in this process again.
 
-        The stages up to the next `to` are fused: each worker runs them as a pipeline of its own, and an item crosses to
-        a worker once and back once. What crosses, and the ops, must be picklable, unless the workers are threads. Items
-        are dealt to whichever worker has a place for them, so their order is lost, unless the region's stages keep it
-        by ``output_order="input"``. An ``aggregate`` inside gathers the items that came to its worker. A stage's
-        ``concurrency`` and ``timeout`` hold in each worker; limits of failures hold for all of them together. An
-        ``executor`` of a stage inside is left out: the ops run in threads of the worker. Failures,
+        The stages up to the next `to` are fused: each worker runs them as its own pipeline, and an item crosses to
+        a worker once and back once. Items that cross, and the ops, must be picklable, unless the workers are threads.
+        Items are dealt to whichever worker has a place for them, so their order is lost, unless the region's stages
+        keep it by ``output_order="input"``. An ``aggregate`` inside gathers the items that came to its worker. A
+        stage's ``concurrency`` and ``timeout`` hold in each worker; limits of failures hold for all of them together.
+        An ``executor`` of a stage inside is left out: the ops run in threads of the worker. Failures,
         `Pipeline.statistics` and states to resume from are as for stages that run here.
 
         Args:
@@ -304,7 +304,7 @@ class PipelineBuilder(Generic[T, U]):
         """Return the declaration.
 
         Raises:
-            RuntimeError: If the source or the sink is missing, or if a region is to run in sub-interpreters, and this
+            RuntimeError: If the source or the sink is missing, or if a region should run in sub-interpreters, and this
                 Python has none.
             ValueError: If a region is empty, or not closed by `to`.
         """
@@ -338,7 +338,7 @@ class PipelineBuilder(Generic[T, U]):
                 as in a container, not those of the machine. No more threads are started than the stages'
                 ``concurrency`` can keep busy. If several processes run on one machine, such as one for each GPU, each
                 of them counts all cores, so give each its share.
-            max_failures: How many items may fail, over all stages without a ``max_failures`` of their own, before the
+            max_failures: How many items may fail, over all stages without their own ``max_failures``, before the
                 pipeline fails: an int, or a `fractions.Fraction` of the items tried. An item counts as tried
                 once in each of these stages: with five of them, a maximum of 2 % lets 10 % of the source's items fail.
                 By default there is no limit, but a pipeline in which every item failed raises nevertheless.
@@ -359,14 +359,14 @@ class PipelineBuilder(Generic[T, U]):
             use_thread_output_queue: Accepted for compatibility, without effect: the consumer always reads from its own
                 thread.
             autotune: Whether the pipeline chooses its limits while it runs: the ``concurrency`` of each stage that has
-                none given, and ``num_threads`` if that is None. What you give stays as it is; give a ``concurrency`` of
-                1 to a stage that must not run twice at once, and ``output_order="input"`` to one that must keep the
-                order. Stages of regions get the same number in each worker. See `Pipeline.tuned`.
+                none given, and ``num_threads`` if that is None. Numbers that you give stay as they are; give a
+                ``concurrency`` of 1 to a stage that must not run twice at once, and ``output_order="input"`` to one
+                that must keep the order. Stages of regions get the same number in each worker. See `Pipeline.tuned`.
             max_bytes: How many bytes the items in the pipeline may keep: those of their arrays, tensors, buffers and
-                strings. An op, or the source, is asked for another result only where it will fit. An item that does
+                strings. An op, or the source, is asked for another result only if it will fit. An item that does
                 not fit alone passes alone, with one warning. See the page on the execution model for what is promised.
                 By default there is no such limit, and nothing is weighed. It does not go together with ``queue_class``,
-                regions, or a merge of your own.
+                regions, or your own merge.
 
         Returns:
             The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.

@@ -1,4 +1,4 @@
-"""What loaders and actors need of the pipelines that they run, and users do not."""
+"""The part of a pipeline that loaders and actors need, and users do not."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
 
     Args:
         pipeline: The pipeline.
-        root: What came with the item.
+        root: The root that came with the item.
     """
     took(pipeline._engine, root)  # noqa: SLF001
 
 
 def take_back(pipeline: Pipeline[Any], root: Any) -> None:
-    """Note that an item that `take` has returned was lost before anybody received it, acknowledged or not.
+    """Note that an item that `take` has returned was lost before it was received, acknowledged or not.
 
     Args:
         pipeline: The pipeline.
-        root: What came with the item.
+        root: The root that came with the item.
     """
     pipeline._engine.lineage.take_back(root)  # noqa: SLF001
 
@@ -85,7 +85,7 @@ def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
 
     Args:
         pipeline: The pipeline.
-        arguments: What a user of the loader may change, and how.
+        arguments: The arguments that a user of the loader may change, and how.
     """
     pipeline._engine.is_run_by(arguments)  # noqa: SLF001
 
@@ -96,13 +96,13 @@ Part: TypeAlias = tuple[int, ...]
 
 
 class Named(NamedTuple):
-    """What was read.
+    """A result that was read.
 
     Attributes:
         value: The result; None at the end of a pass.
-        parts: What the result was made of, where that are results of an item and not items.
+        parts: What the result was made of, if these are results of an item and not items.
         gone: The positions of which nothing is left, since the read before.
-        ends_pass: Whether it is no result, but the end of a pass over the source.
+        ends_pass: Whether it is not a result but the end of a pass over the source.
     """
 
     value: Any
@@ -116,7 +116,7 @@ class NamedResults:
 
     Args:
         pipeline: The pipeline, with one source.
-        hurried: Returns whether the thread that reads is to be woken when an item is gone without a result. Called by
+        hurried: Returns whether the thread that reads should be woken when an item is gone without a result. Called by
             the pipeline's threads.
     """
 
@@ -151,7 +151,7 @@ class NamedResults:
         """Return the next result, or the end of a pass.
 
         Args:
-            give_up: Returns whether to wait no longer. Whoever changes that calls `wake`.
+            give_up: Returns whether to wait no longer. The code that changes that calls `wake`.
             deadline: When to give up anyhow, as `time.monotonic` tells it.
 
         Returns:
@@ -184,7 +184,7 @@ class NamedResults:
             return Named(value, parts, self.take_gone())
 
     def wake(self) -> None:
-        """Have the thread that reads ask whether to wait no longer. Takes no lock."""
+        """Make the thread that reads ask whether to wait no longer. Takes no lock."""
         try:
             self._gate.release()
         except RuntimeError:  # No thread waits.
@@ -203,7 +203,7 @@ class NamedResults:
 
 
 def _parts(root: Root) -> Iterator[Part]:
-    """Yield the names of all results of items that went into one that is no single item."""
+    """Yield the names of all results of items that went into one that is not a single item."""
     pending: list[Root] = [root]
     while pending:
         each = pending.pop()

@@ -88,7 +88,8 @@ class StageHooks(NamedTuple):
         running: Those that run around its tasks.
         lifespan: Those that run around its lifespan.
         measuring: Those that read what the engine counts.
-        intervals: For each line that is to be logged at the stage's end, the seconds from one to the next meanwhile.
+        intervals: For each line that should be logged at the stage's end, the seconds from one to the next in the
+            meantime.
     """
 
     running: Sequence[TaskHook] = ()
@@ -101,8 +102,8 @@ class EdgeQueue(NamedTuple):
     """The queue between two stages.
 
     Attributes:
-        carrier: What carries the items; None if they need nothing of the user's.
-        interval: If the engine is to log what it counts, the seconds from one line to the next.
+        carrier: The queue that carries the items; None if they need nothing from the user.
+        interval: If the engine should log what it counts, the seconds from one line to the next.
     """
 
     carrier: AsyncQueue[Any] | None = None
@@ -220,7 +221,7 @@ def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]
 
 
 def _own_class(module: str, name: str) -> Any:
-    """One of the library's own classes, or None if nobody has imported it: then nobody has an object of it."""
+    """One of the library's own classes, or None if it was not imported: then there is no object of it."""
     loaded = sys.modules.get(f"spdl.pipeline.{module}")
     return None if loaded is None else getattr(loaded, name)
 
@@ -243,26 +244,26 @@ class EngineSurroundings:
         return bool(self._engine.failures)
 
     def leave_word_at_sink(self) -> bool:
-        """Have the consumer tell when it takes an item. Return whether there is none for it to take."""
+        """Make the consumer tell when it takes an item. Return whether there is none for it to take."""
         self._engine.sink.set_full(full=True)
         return not self._engine.sink.entries
 
     def nothing_else_goes_on(self, maker: object) -> bool:
-        """Return whether nobody but this source or stage has anything to do."""
+        """Return whether only this source or stage has anything to do."""
         if any(node.in_ops() for node in self._engine.nodes):
             return False
         if maker not in self._engine.sources:
             return True
         if any(source.pulling for source in self._engine.sources):
             return False
-        # Where no more ops may run, a worker that is between two of them goes on.
+        # If no more ops may run, a worker that is between two of them goes on.
         full = self._engine.workers.permits <= 0
         if self._engine.waiting and (full or self._engine.select() is not None):
             return False
         return not any(node.goes_on_elsewhere() for node in self._engine.nodes)
 
     def bytes_freed(self) -> None:
-        """Have everybody look who may have found no bytes left."""
+        """Make all threads look that may have found no bytes left."""
         if self._engine.event_loop is not None:
             self._engine.event_loop.wake()
         for source in self._engine.sources:
@@ -281,7 +282,7 @@ def channel_counts(engine: Engine, writer: Node | Source, channel: Channel, read
 
     Args:
         engine: The engine.
-        writer: What fills the channel.
+        writer: The part that fills the channel.
         channel: The channel.
         reader: The stage that takes from it; None is the consumer.
     """
@@ -417,7 +418,7 @@ def plan(
         max_bytes: How many bytes the items in flight may keep, if that is bounded.
         stage_id: The number of the first stage.
         instrumentation: The hooks and queues.
-        background: What runs on the event loop beside the stages.
+        background: The tasks that run on the event loop beside the stages.
         pipeline_id: The number of the pipeline, if it is a part of one.
     """
     lifespans: list[Lifespan] = []
@@ -484,7 +485,7 @@ class _Measured(NamedTuple):
 
 
 class _Graph:
-    """The sources and nodes made so far, each node behind all that feed it."""
+    """The sources and nodes made so far, each node after all that feed it."""
 
     def __init__(
         self,
@@ -512,7 +513,7 @@ class _Graph:
         return self._chain(self._begin(config), split(config.pipes))
 
     def add_sink(self, end: Node | Source, capacity: int) -> None:
-        """Connect what the results come from with the sink, through a queue of the user's if there is one."""
+        """Connect what the results come from with the sink, through a user's queue if there is one."""
         info = self._info("sink")
         queue, interval = self.instrumentation.queue(info, capacity)
         if queue is not None:
@@ -528,7 +529,7 @@ class _Graph:
             self.measured[self.engine.sink] = replaced
 
     def report_queues(self) -> None:
-        """Have the queues reported of which the engine measures how long items wait. Called once all are connected."""
+        """Report the queues of which the engine measures how long items wait. Called once all are connected."""
         readers: dict[Channel, Node | None] = {channel: node for node in self.nodes for channel in node.inputs()}
         readers[self.engine.sink] = None
         for channel, (writer, info, interval) in self.measured.items():
@@ -556,7 +557,7 @@ class _Graph:
         self.lifespans.append(Lifespan(stage, contexts))
 
     def _carried(self, end: Node | Source, info: StageInfo) -> Node | Source:
-        """Have a queue of the user's carry the results of a source or stage, if there is such a queue."""
+        """Make a user's queue carry the results of a source or stage, if there is such a queue."""
         queue, interval = self.instrumentation.queue(info, CAPACITY)
         if interval is not None:
             self.measured[end.output] = _Measured(end, info, interval)

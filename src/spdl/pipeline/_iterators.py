@@ -76,10 +76,10 @@ def take_back(engine: Engine, root: Any) -> None:
         root: The root of the entry; None if the read does not know of any.
     """
     if root is EPOCH_END:
-        # The next read tells of it.
+        # The next read tells about it.
         engine.ends.take()
     elif root is not None:
-        # Nobody gets the item, so nobody has received it.
+        # The item is lost, so it was not received.
         engine.lineage.take_back(root)
 
 
@@ -128,7 +128,7 @@ def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
         if not opened or engine.sink.entries:
             engine.sink.counters.awaited(perf_counter() - begin)
     finally:
-        # A Ctrl-C may leave the gate there, and the page saying that somebody waits: nothing depends on that.
+        # A Ctrl-C may leave the gate there, and the page saying that a consumer waits: nothing depends on that.
         with suppress(ValueError):
             engine.sink.readers.remove(gate)
     if not opened and not engine.sink.entries:
@@ -281,7 +281,7 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._pipeline._wait(deadline, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
-        # Whoever begins or ends to trace the sink gives it others, and leaves nothing in these.
+        # The thread that begins or ends to trace the sink gives it others, and leaves nothing in these.
         self._entries = self._engine.sink.entries
         self._pop = self._entries.popleft
 
@@ -314,7 +314,7 @@ def cache_iterator(
         num_caches: How many items to cache, at least 1. They stay in memory.
         return_caches_after: How many items to take from ``src`` before the cached items repeat. The default is
             ``num_caches``.
-        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None goes on for ever.
+        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None goes on forever.
             If the source ends sooner, the cached items repeat. If the source is empty, the iterator ends at once.
         delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it can be collected
             and its memory freed.
@@ -345,7 +345,7 @@ def cache_iterator(
 
 
 class _Caching(Generic[T]):
-    # Not a generator: a TimeoutError of the source would end it, and the next read is to go on.
+    # Not a generator: a TimeoutError of the source would end it, and the next read should go on.
 
     def __init__(self, source: Iterator[T], num_caches: int, taken: int, stop_after: int | None, kept: object) -> None:
         self._source: Iterator[T] | None = source

@@ -227,7 +227,7 @@ def _until_enough(pipeline: Pipeline[Any], feed: RepeatedItems) -> Iterator[Any]
     for num_outputs, output in enumerate(pipeline, 1):
         yield output
         if perf_counter() - feed.started_at > MOST_SECONDS and num_outputs > feed.num_ended():
-            # A generator may yield results for ever.
+            # A generator may yield results forever.
             feed.note_times()
             return
 

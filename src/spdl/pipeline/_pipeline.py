@@ -314,10 +314,10 @@ class Pipeline(Generic[T]):
     def report(self, path: str | os.PathLike[str], *, title: str = "SPDL pipeline") -> None:
         """Write what the pipeline has done so far as a page of HTML: `spdl.observe.write_report` of its totals.
 
-        For charts over time, give `spdl.observe.write_report` a `spdl.observe.History` that was kept meanwhile.
+        For charts over time, give `spdl.observe.write_report` a `spdl.observe.History` that was kept in the meantime.
 
         Args:
-            path: Where the page goes. An existing file is replaced.
+            path: The path of the page. An existing file is replaced.
             title: The heading of the page.
 
         Raises:
@@ -419,7 +419,7 @@ class Pipeline(Generic[T]):
 
         Raises:
             ValueError: If ``num_threads`` is less than 1.
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
             RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
         """
         num_threads = positive("num_threads", num_threads)
@@ -443,7 +443,7 @@ class Pipeline(Generic[T]):
 
         Raises:
             ValueError: If there is no such stage or more than one, or if ``capacity`` is less than 1.
-            TypeError: If ``stage`` is no str or ``capacity`` no int.
+            TypeError: If ``stage`` is not a str or ``capacity`` no int.
             RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
         """
         check_str("stage", stage)
@@ -463,7 +463,7 @@ class Pipeline(Generic[T]):
     def tuned(self) -> TunedSettings:
         """Return the settings that the tuner has chosen until now, to be written into the program.
 
-        Once ``settled`` is True, nothing more is to be gained from other settings on this machine. It may be asked for
+        Once ``settled`` is True, there is nothing more to gain from other settings on this machine. It may be asked for
         at any time, also after the end.
 
         Raises:
@@ -504,8 +504,8 @@ class Pipeline(Generic[T]):
         items, from any thread, in an op, in a signal handler, before the start and after the end.
 
         Returns:
-            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. What the source's own
-            ``state_dict()`` returns is a part of it, if the source has one.
+            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. The part that the source's
+            own ``state_dict()`` returns is a part of it, if the source has one.
 
         Raises:
             RuntimeError: In a forked child; or if an aggregator has returned a result and may have kept something back
@@ -552,7 +552,7 @@ class Pipeline(Generic[T]):
                 stages and source. Concurrencies, orders, batch sizes and policies may differ.
 
         Raises:
-            TypeError: If the state is no dict.
+            TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
                 source. The pipeline is then as it was.
             RuntimeError: If the pipeline was started already.

@@ -94,14 +94,14 @@ class FailureCounts:
             _LOG.removeFilter(is_other)
 
 
-# Of so many items, since one may be unlike the others.
+# Of that many items, since one may be unlike the others.
 _MOST_ITEMS = 5
 
 
 def seconds_to_hand_over(items: Sequence[Any], results: Sequence[Any], results_per_item: float) -> float | None:
     """Return the seconds in which this process would pickle an item and unpickle its results, holding the GIL.
 
-    What the other process does meanwhile does not count: there are several of it.
+    The other process's work in the meantime does not count: there are several of it.
 
     Returns:
         The seconds, or None if there are no items or results, or if some cannot be pickled.
@@ -280,7 +280,7 @@ def profile_pipeline(
 ) -> list[ProfileResult]:
     """Measure how fast each stage is alone, at concurrencies of 32, 16, 8, 4 and 1.
 
-    The first items of the source are read (for 5 seconds at most). Then the first stage runs in a pipeline of its own,
+    The first items of the source are read (for 5 seconds at most). Then the first stage runs in its own pipeline,
     once for each concurrency and with as many threads. It gets these items in order, and from the first one again when
     all were given. Its results are the input of the next stage, and so on.
 

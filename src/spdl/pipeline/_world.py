@@ -1,7 +1,7 @@
 """The outside world of a pipeline: its clocks, locks, threads and event loop.
 
 The engine's modules take these from here and nowhere else. So the tests can put a simulated world in this module's
-place, in which a seeded generator decides who runs next and time passes only when everybody waits
+place, in which a seeded generator decides who runs next and time passes only when all threads wait
 (``tests/simulation``). The names are those of the standard library, and cost what they cost there.
 """
 
@@ -47,8 +47,8 @@ OBSERVABLE = sys.platform == "linux"
 class _KnownThread(threading.Thread):
     """A thread that tells whether it runs.
 
-    Python before 3.13 takes a thread for ended if a signal handler raises while somebody waits for it, as a Ctrl-C has
-    it do.
+    Python before 3.13 takes a thread for ended if a signal handler raises while another thread waits for it, as a
+    Ctrl-C has it do.
     """
 
     def is_alive(self) -> bool:
@@ -84,7 +84,7 @@ def new_event_loop() -> AbstractEventLoop:
 
 
 def count_unfinished(futures: Collection[Future[Any]], seconds: float) -> int:
-    """Wait for futures, for so many seconds at most, and return how many are not done."""
+    """Wait for futures, for that many seconds at most, and return how many are not done."""
     from concurrent.futures import wait  # noqa: PLC0415 - most pipelines use no executor.
 
     return len(wait(futures, seconds).not_done)

@@ -71,7 +71,7 @@ THE_END = (
     Mutant(
         "an interrupted read loses the end of an epoch",
         "take_back",
-        "        # The next read tells of it.\n        engine.ends.take()",
+        "        # The next read tells about it.\n        engine.ends.take()",
         "        pass",
         ("test_interrupted_ends.py",),
     ),

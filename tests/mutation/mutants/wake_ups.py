@@ -190,8 +190,8 @@ WAKE_UPS = (
     Mutant(
         "a user's merge is not told that a branch has ended",
         "Engine.settle",
-        "                if self.event_loop is not None:\n                    # Merges of",
-        "                if False:\n                    # Merges of",
+        "                if self.event_loop is not None:\n                    # Users' merges",
+        "                if False:\n                    # Users' merges",
         ("test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens",),
     ),
     Mutant(

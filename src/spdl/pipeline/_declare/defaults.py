@@ -18,42 +18,13 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.profile_result import ProfileResult
     from spdl.pipeline._report.recorder import Recorder
 
-__all__ = [
-    "OURS",
-    "TRACE_FOLDER",
-    "check_background_tasks",
-    "check_profile_hook",
-    "chosen_hook_class",
-    "chosen_queue_class",
-    "chosen_recorder",
-    "claim_recorder",
-    "diagnostic_mode_num_sources",
-    "get_default_background_tasks",
-    "get_default_build_callback",
-    "get_default_hook_class",
-    "get_default_profile_callback",
-    "get_default_profile_hook",
-    "get_default_queue_class",
-    "is_compact_log_enabled",
-    "is_diagnostic_mode_enabled",
-    "release_recorder",
-    "set_compact_log",
-    "set_default_background_tasks",
-    "set_default_build_callback",
-    "set_default_hook_class",
-    "set_default_profile_callback",
-    "set_default_profile_hook",
-    "set_default_queue_class",
-    "trace_folder",
-]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 _DIAGNOSTIC_MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
 _NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
 _COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
 
-# Where `spdl record` has each process write what it recorded.
+# The folder that `spdl record` has each process write its record to.
 TRACE_FOLDER = "SPDL_TRACE_FOLDER"
 
 _TRUE = ("1", "true", "on", "yes")
@@ -102,7 +73,7 @@ def chosen_recorder() -> Recorder | None:
 
 
 def claim_recorder(recorder: Recorder) -> bool:
-    """Have the pipelines that are built from now on recorded. Return False if another recorder does that already."""
+    """Record the pipelines that are built from now on. Return False if another recorder does that already."""
     with _CLAIMS:
         if _DEFAULTS.recorder is not None:
             return False
@@ -111,12 +82,12 @@ def claim_recorder(recorder: Recorder) -> bool:
 
 
 def release_recorder() -> None:
-    """Have the pipelines that are built from now on recorded no more."""
+    """Stop recording the pipelines that are built from now on."""
     _DEFAULTS.recorder = None
 
 
 def trace_folder() -> str:
-    """Return the folder that traces of this process are to be written to; empty if none are."""
+    """Return the folder that traces of this process should be written to; empty if none are."""
     return os.environ.get(TRACE_FOLDER, "")
 
 

@@ -172,7 +172,7 @@ class BackgroundTask:
 
     Override `run`. Pass the class, or any other callable without arguments that returns a task, to
     ``build_pipeline(..., background_tasks=[MyTask])``, or to `spdl.pipeline.config.set_default_background_tasks` for
-    all pipelines of the process. Each run of a pipeline makes a task of its own, on its event loop thread.
+    all pipelines of the process. Each run of a pipeline makes its own task, on its event loop thread.
 
     A task is cancelled when the stages have finished or the pipeline stops. An exception that the task or its factory
     raises before that is logged and otherwise ignored, since the task is not part of the work. A task may also return

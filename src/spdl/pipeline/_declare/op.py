@@ -1,4 +1,4 @@
-"""What a declaration finds out about an op without a call of it, and what an op may know of its item."""
+"""Facts about an op that need no call of it, and what an op may know of its item."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ _RESULT, _BATCH, _SOURCE = -1, -2, -3
 
 @dataclass(frozen=True, slots=True)
 class ItemContext:
-    """Where an item comes from: its epoch, its place in it, and a random key of its own.
+    """The origin of an item: its epoch, its place in it, and a random key of its own.
 
-    An op gets it if a parameter besides the item is annotated with this class, whatever the parameter's name is. It is
-    passed by keyword. Works for functions, generators, async ops, and ops in executors and in regions. Other ops cost
-    nothing more.
+    An op gets it if a parameter other than the item is annotated with this class, whatever the parameter's name is. It
+    is passed by keyword. Works for functions, generators, async ops, and ops in executors and in regions. Other ops
+    cost nothing more.
 
     Attributes:
         epoch: The number of the pass over the source, from 0. It counts on after a resume. A `DataLoader` counts its
@@ -160,7 +160,7 @@ class ItemContext:
             seed: The seed of the run: any int.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
         """
         if self.members:
             key = random_key(self.members[0].key(seed), _BATCH, 0)
@@ -179,7 +179,7 @@ class ItemContext:
             seed: The seed of the run: any int.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
         """
         return [member.key(seed) for member in self.members] if self.members else [self.key(seed)]
 
@@ -247,7 +247,7 @@ class FailedItem:
         sources: For each position, the source it is in, counted from 0 in the order of declaration.
         origin: The positions in words, and the sources if the pipeline has several. It says whether there are more
             than 1,000.
-        item: What the op was called with, as `repr` shows it, shortened; the generator, if one failed that had begun;
+        item: The op's argument, as `repr` shows it, shortened; the generator, if one failed that had begun;
             ``?`` if it was lost on its way into a worker.
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.

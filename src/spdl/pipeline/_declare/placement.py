@@ -1,4 +1,4 @@
-"""Where stages run: the declarations of regions."""
+"""The placement of stages: the declarations of regions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ExecutorConfig:
     Args:
         max_workers: How many workers there are. None takes the number of cores that this process may use.
         initializer: Called once in each worker, before any op.
-        initargs: What it is called with.
+        initargs: Its arguments.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -68,11 +68,11 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
     Args:
         max_workers: How many processes there are. None takes the number of cores that this process may use.
         initializer: Called once in each process, before any op. If it raises, the pipeline fails.
-        initargs: What it is called with.
+        initargs: Its arguments.
         mp_context: How the processes are started: ``"forkserver"``, ``"spawn"`` or ``"fork"``. None takes the first of
             these that the system has. With the first two, everything that a worker needs is pickled. The last one does
             not go with ``on_death="rerun"``.
-        on_death: What follows if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
+        on_death: The consequence if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
             starts another process, and runs the items again that it had not finished, each of them alone in its
             process. So only an item that kills its process is given up as failed, after three deaths. If ten processes,
             or twice as many as there are if that is more, die in a row and finish no item in between, the pipeline
@@ -114,17 +114,17 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
     """A region's workers are other interpreters of this process, which have a GIL each. See `PipelineBuilder.to`.
 
     They start in less time than processes, and cannot be killed: `Pipeline.stop` waits for their ops as for those in
-    threads, and while an op there does not return, the process does not end. What crosses is pickled, as for processes,
-    but a numpy array arrives as a memoryview of the same shape and elements, and a memoryview comes back as an array.
-    Modules are imported anew in each of them. Many that have native parts cannot be, numpy and PyTorch among them: the
-    error names them. Ops must not be of the main module, which is not imported there.
+    threads, and while an op there does not return, the process does not end. Items that cross are pickled, as for
+    processes, but a numpy array arrives as a memoryview of the same shape and elements, and a memoryview comes back as
+    an array. Modules are imported again in each of them. Many that have native parts cannot be, numpy and PyTorch among
+    them: the error names them. Ops must not be of the main module, which is not imported there.
 
     It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
 
     Args:
         max_workers: How many interpreters there are. None takes the number of cores that this process may use.
         initializer: Called once in each of them, before any op. If it raises, the pipeline fails.
-        initargs: What it is called with.
+        initargs: Its arguments.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -140,7 +140,7 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
 class ThreadPoolExecutorConfig(ExecutorConfig):
     """A region's workers are groups of threads of this process. See `PipelineBuilder.to`.
 
-    Everything but the place is as in other regions: each worker runs the stages as a pipeline of its own, beside the
+    Everything but the place is as in other regions: each worker runs the stages as its own pipeline, beside the
     threads that the pipeline was built with. Nothing is pickled or copied, so ops may be lambdas, and items are the
     same objects on both sides. Ops are shared by all workers, but each has its own copy of an aggregator
     (``copy.deepcopy``). 0.8.0 has no such target.
@@ -150,7 +150,7 @@ class ThreadPoolExecutorConfig(ExecutorConfig):
             None takes the number of cores that this process may use.
         initializer: Called once for each worker, before any op, and in a thread that runs no ops. If it raises, the
             pipeline fails.
-        initargs: What it is called with.
+        initargs: Its arguments.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -166,13 +166,13 @@ class ThreadPoolExecutorConfig(ExecutorConfig):
 
 
 class MainProcess:
-    """The type of `MAIN_PROCESS`, which is told by its identity."""
+    """The type of `MAIN_PROCESS`, which is recognized by its identity."""
 
     def __repr__(self) -> str:
         return "MAIN_PROCESS"
 
     def __reduce__(self) -> str:
-        # It is told by its identity, in other processes too.
+        # It is recognized by its identity, in other processes too.
         return "MAIN_PROCESS"
 
 
@@ -191,7 +191,7 @@ _TARGETS = (ProcessPoolExecutorConfig, InterpreterPoolExecutorConfig, ThreadPool
 
 @dataclass(frozen=True, repr=False)
 class PlacementConfig:
-    """Says where the stages behind it run, among the ``pipes`` of a `PipelineConfig`. See `PipelineBuilder.to`.
+    """Says where the stages after it run, among the ``pipes`` of a `PipelineConfig`. See `PipelineBuilder.to`.
 
     Args:
         target: The workers of a region, or `MAIN_PROCESS`, which closes the region before it.
@@ -230,7 +230,7 @@ class PlacementConfig:
 
 
 def check_interpreters(target: ExecutorConfig) -> None:
-    """Refuse a region of sub-interpreters where this Python has none.
+    """Refuse a region of sub-interpreters if this Python has none.
 
     Raises:
         RuntimeError: If the target is one.
@@ -252,7 +252,7 @@ class Region(NamedTuple):
     Attributes:
         entry: The mark before them, with the workers.
         stages: The stages.
-        exit: The mark behind them.
+        exit: The mark after them.
     """
 
     entry: PlacementConfig
@@ -292,7 +292,7 @@ def check_regions(parts: Sequence[Part]) -> None:
 
     Raises:
         ValueError: If a region is empty, or not closed.
-        RuntimeError: If a region is to run in sub-interpreters, and this Python has none.
+        RuntimeError: If a region should run in sub-interpreters, and this Python has none.
     """
     entry: PlacementConfig | None = None
     empty = False

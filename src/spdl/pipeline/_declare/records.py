@@ -90,7 +90,7 @@ def check_policy(policy: FailurePolicy) -> FailurePolicy:
     )
 
 
-# The names of the ends of a pipeline, which are no stages.
+# The names of the ends of a pipeline, which are not stages.
 SOURCE = "src"
 SINK = "sink"
 
@@ -130,12 +130,12 @@ class Aggregator(ABC, Generic[T, U]):
     declaration share this object. If a pipeline is stopped early, the gathered items stay in it.
 
     An aggregator that keeps something past a result must say what, or else `Pipeline.state_dict` raises RuntimeError
-    as soon as it has seen that. One that only puts whole items into lists, in an order of its own say, defines
+    as soon as it has seen that. One that only puts whole items into lists, in its own order say, defines
     `held_back`. One that makes something of them, or splits them, so that a part of one is in this result and the rest
     in the next, has two methods more:
 
-    * ``state_dict()`` returns what is left over behind the result that was returned last: JSON, which may have arrays
-      of numpy and tensors in it. It is called behind each result and copied, so it should be small.
+    * ``state_dict()`` returns what is left over after the result that was returned last: JSON, which may have arrays
+      of numpy and tensors in it. It is called after each result and copied, so it should be small.
     * ``load_state_dict(state)`` takes it back, with lists in the place of tuples.
 
     The same items after the same leftover must make the same results. An aggregator with these two needs no
@@ -219,7 +219,7 @@ class Aggregator(ABC, Generic[T, U]):
 
         * A result is one of the items, or a list (or a tuple, dict or list of lists) of exactly those that have come
           and are not kept. An item is in one result, so a sliding window is refused. Arrays are made of the items in a
-          stage behind it.
+          stage after it.
         * ``flush`` returns all that is kept. With ``drop_last=True`` the rest is dropped.
 
         If a result or a ``flush`` is seen not to be so, `Pipeline.state_dict` raises RuntimeError. A resumed pipeline
@@ -305,7 +305,7 @@ class SourceConfig(Generic[T]):
     Args:
         source: An iterable or async iterable.
         continuous: Whether to iterate it over and over, once per epoch.
-        dedicated_thread: Whether to call it from one thread of its own.
+        dedicated_thread: Whether to call it from its own thread.
 
     Raises:
         ValueError: If neither ``for`` nor ``async for`` can iterate ``source``.
@@ -358,7 +358,7 @@ class PipeConfig(Generic[T, U]):
         name: The stage's name in statistics and messages.
         op: Called with one item.
         concurrency: How many items the stage works on at once.
-        executor: Where a synchronous op runs instead of the pipeline's threads.
+        executor: The executor that runs a synchronous op instead of the pipeline's threads.
         output_order: ``"completion"`` or ``"input"``.
         policy: The policy for items that fail or take too long. `Pipe` makes it from its arguments.
 
@@ -630,7 +630,7 @@ class PipelineConfig(Generic[T]):
     Raises:
         TypeError: If an argument is of another type.
         ValueError: If a region is empty, or not closed.
-        RuntimeError: If a region is to run in sub-interpreters.
+        RuntimeError: If a region should run in sub-interpreters.
 
     Example:
         >>> from spdl.pipeline import build_pipeline

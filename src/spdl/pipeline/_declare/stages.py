@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         StageConfig,
     )
 
-__all__ = ["Aggregate", "Disaggregate", "Merge", "PathVariants", "Pipe"]
-
 
 def Pipe(  # noqa: N802 - part of the public contract: it is used like a class name.
     op: Op,
@@ -56,7 +54,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it is used like a class n
     Args:
         op: Called with one item: a function, its async or generator form, or an object with ``__getitem__``.
         concurrency: How many items the stage works on at once.
-        executor: Where to run a synchronous op instead of the pipeline's threads.
+        executor: An executor to run a synchronous op instead of the pipeline's threads.
         name: The stage's name in statistics and messages. The default is the name of the op.
         output_order: ``"completion"``, or ``"input"`` to keep the order of the input.
         max_failures: How many items may fail, or a `fractions.Fraction` of those tried. None leaves it to the pipeline.

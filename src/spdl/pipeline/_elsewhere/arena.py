@@ -33,9 +33,9 @@ class ArenaWriter:
 
     Args:
         memory: The arena's memory.
-        segment: What blocks are multiples of; None for any size.
+        segment: The unit of which blocks are multiples; None for any size.
         returns: The reading end of the pipe that blocks come back by.
-        shut_down: What is added to when the arena is shut down.
+        shut_down: The counter that is added to when the arena is shut down.
         timeout: Seconds to wait for a block.
     """
 
@@ -52,7 +52,7 @@ class ArenaWriter:
         os.set_blocking(returns, False)
 
     def fits(self, size: int) -> bool:
-        """Return whether so many bytes fit into the arena when it is empty."""
+        """Return whether that many bytes fit into the arena when it is empty."""
         return self._slab.fits(size)
 
     def acquire(self, size: int, signs: Sequence[int] = (), on_sign: Callable[[], object] | None = None) -> int:
@@ -117,7 +117,7 @@ class ArenaReader:
 
     Args:
         memory: The arena's memory.
-        segment: What blocks are multiples of; None for any size.
+        segment: The unit of which blocks are multiples; None for any size.
         returns: The writing end of the pipe that blocks go back by. The reader closes it.
         zero_copy: Whether to return views of the memory, rather than copies.
     """
@@ -134,7 +134,7 @@ class ArenaReader:
         self._lock = RLock()
 
     def borrow(self, begin: int, lengths: Sequence[int], alignment: int) -> list[Any]:
-        """Return the buffers of a block, one behind the other, each beginning at a multiple of ``alignment``.
+        """Return the buffers of a block, one after the other, each beginning at a multiple of ``alignment``.
 
         If they are views, the block is given back with the last one, and otherwise at once.
         """
@@ -178,7 +178,7 @@ def write_number(memory: AnonymousMemory, where: int, number: int) -> None:
 
 
 class Arena:
-    """What both kinds of arenas have in common."""
+    """The common part of both kinds of arenas."""
 
     _zero_copy = False
 
@@ -235,7 +235,7 @@ class Arena:
         self._shut_down.add(1)
 
     def close(self) -> None:
-        """Let go of the memory. What was received stays as long as anything refers to it. May be repeated."""
+        """Let go of the memory. Received items stay as long as anything refers to it. May be repeated."""
         if not self._closed:
             self._closed = True
             self._memory.close()
@@ -261,7 +261,7 @@ class Arena:
 
 
 class SharedMemoryRingBuffer(Arena):
-    """Shared memory of so many bytes for what a worker process sends. What you receive are copies.
+    """Shared memory of that many bytes for what a worker process sends. You receive copies.
 
     Give it to `iterate_in_subprocess` or `run_pipeline_in_subprocess`, which then owns it. Without an arena, items take
     as much shared memory as they need, and nothing is copied here. An arena bounds that memory: the worker waits while
@@ -320,7 +320,7 @@ class SharedMemoryRingBuffer(Arena):
 
 
 class SharedMemorySegmentPool(Arena):
-    """Shared memory in segments for what a worker process sends. What you receive are views, not copies.
+    """Shared memory in segments for what a worker process sends. You receive views, not copies.
 
     Give it to `iterate_in_subprocess` or `run_pipeline_in_subprocess`, which then owns it. Without an arena, items take
     as much shared memory as they need. An arena bounds that memory: the worker waits while all segments are in use. An

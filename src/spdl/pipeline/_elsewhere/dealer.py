@@ -23,7 +23,7 @@ class Sent:
     """One item in a worker. Guarded by the engine's lock.
 
     Args:
-        root: Where the item comes from.
+        root: The item's origin.
         item: The item, if it may have to be sent again.
         ticket: Its place in the order of results, if the region keeps that.
     """
@@ -38,8 +38,8 @@ class Sent:
         self.deaths = 0
         # Its only result has taken its place in the lineage.
         self.passed_on = False
-        # What is to be released when nothing is left of it, in this order; the origins of results of generators, by the
-        # numbers that lead to them; and that of results that several items have become.
+        # What should be released when nothing is left of it, in this order; the origins of results of generators, by
+        # the numbers that lead to them; and that of results that several items have become.
         self._origins: list[Group] = []
         self._paths: dict[tuple[int, ...], Results | None] = {}
         self._foreign: Foreign | None = None
@@ -106,12 +106,12 @@ class Sent:
             lineage.drop(self.root)
 
 
-# Seconds that a worker has to end when nobody wants more of it, before it is killed.
+# Seconds that a worker has to end when it is no longer needed, before it is killed.
 _GRACE = 3.0
 # One that imports what it needs has begun no work that could be finished, and may import for long.
 _GRACE_TO_BEGIN = 0.2
 
-# So many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
+# That many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
 # when more is wanted waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
 _HAND_OVER_SECONDS = 0.006
 
@@ -136,7 +136,7 @@ class Peer:
         begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
         parted: Whether the connection to it is being closed. Its room can be looked for only before.
         gone: Whether it has ended.
-        ends_owed: To how many ends of epochs it has yet to come, of those that it was told of.
+        ends_owed: To how many ends of epochs it has yet to come, of those that it was told about.
     """
 
     def __init__(self, worker: Worker, number: int, most: int) -> None:
@@ -156,7 +156,7 @@ class Peer:
         self.ending = False
         self.ends_owed = 0
         self.told: list[Extract] | None = None
-        # What it has told of the CPU, and the concurrencies that it was told, by the places of stages.
+        # What it has told about the CPU, and the concurrencies that it was told, by the places of stages.
         self._load = Load(0.0, 0.0)
         self._limits: dict[int, int] = {}
         self._next_number = 0
@@ -185,7 +185,7 @@ class Peer:
         self.sending = False
 
     def owes_end(self) -> None:
-        """Note that it is told of the end of an epoch or of the input."""
+        """Note that it is told about the end of an epoch or of the input."""
         self.ends_owed += 1
 
     def news_of(self, limits: dict[int, int]) -> dict[int, int]:
@@ -209,25 +209,25 @@ class Peer:
         self.values.extend(values)
 
     def takes(self, count: int, seconds: float) -> None:
-        """Note that its stages have taken so many more items, and how long the slowest has worked."""
+        """Note that its stages have taken that many more items, and how long the slowest has worked."""
         self.waiting -= count
         self._taken += count
         self._seconds += seconds
         if self._taken and self._seconds:
-            # What passes between two reports would say more of the machine than of the stages: if that is busy, the
-            # more items cross at once, the better.
+            # What passes between two reports would say more about the machine than about the stages: if that is busy,
+            # the more items cross at once, the better.
             self.item_seconds += (self._seconds / self._taken - self.item_seconds) / 4
             self._taken = 0
             self._seconds = 0.0
             self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
 
     def tells(self, counters: list[Extract]) -> list[Extract] | None:
-        """Note what it tells of its stages, and return what it has told before."""
+        """Note its report on its stages, and return what it has told before."""
         before, self.told = self.told, counters
         return before
 
     def uses(self, load: Load) -> Load:
-        """Note what it tells of the CPU, and return how much more that is than it has told before."""
+        """Note what it tells about the CPU, and return how much more that is than it has told before."""
         before, self._load = self._load, load
         return Load(load.cpu - before.cpu, load.coreless - before.coreless)
 
@@ -274,7 +274,7 @@ class Peer:
         return self._worker.end(grace)
 
     def close(self) -> None:
-        """Have it end by itself. The region's thread waits for it."""
+        """Make it end by itself. The region's thread waits for it."""
         self._worker.close()
 
     def engines(self) -> list[Engine]:
@@ -295,7 +295,7 @@ class Unsent(NamedTuple):
 
 
 class WorkersOfRegion(Protocol):
-    """What a dealer wants to know of the workers; `Staff` tells it."""
+    """The questions of a dealer about the workers, which `Staff` answers."""
 
     reruns: bool
 
@@ -311,14 +311,14 @@ class Dealer:
     """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
 
     Any of the items that a dead worker had may be what it died of. So each of them goes to a worker that has nothing
-    else, and gets nothing else meanwhile: of what such a worker dies is known. That does not work where items are
+    else, and gets nothing else in the meantime: of what such a worker dies is known. That does not work where items are
     gathered, since nothing would come of a single one.
 
     A worker that has yet to begin gets nothing if another one has begun. It imports what it needs, which may take
     seconds, and what it got would wait for that.
 
     Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
-    go on; where they do not, the thread that waits for room could be the one that makes room for them.
+    go on; if they do not, the thread that waits for room could be the one that makes room for them.
 
     Args:
         region: The region.
@@ -355,7 +355,7 @@ class Dealer:
         return bool(self.again) or self._has_new()
 
     def worker(self) -> Peer | None:
-        """Return the worker that is to get the next items, if one is."""
+        """Return the worker that should get the next items, if one is."""
         if self._alone:
             return self._worker_if_some_go_alone()
         if not (self.again or self._has_ticket()):
@@ -394,7 +394,7 @@ class Dealer:
         return best
 
     def send(self, peer: Peer) -> None:
-        """Send a batch of items to a worker. It releases the lock meanwhile."""
+        """Send a batch of items to a worker. It releases the lock in the meantime."""
         region = self._region
         engine = region.engine
         limits = self._workers.limits_for(peer)
@@ -452,7 +452,7 @@ class Dealer:
         self._region.engine.add_turns(len(items))
 
     def discard(self) -> list[Sent]:
-        """Take out what was to be sent again."""
+        """Take out the items that should have been sent again."""
         dropped = list(self.again)
         self._region.engine.remove_turns(len(dropped))
         self.again.clear()
@@ -486,10 +486,10 @@ class Dealer:
         return self._is_enough_for(peer) and peer.channel.has_room()
 
     def _is_enough_for(self, peer: Peer) -> bool:
-        """Return whether what waits here is to cross now, or more should be there first: each crossing costs.
+        """Return whether what waits here should cross now, or more should be there first: each crossing costs.
 
         A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
-        enough for a whole one. It tells when it has taken all, so what waits here does not wait for ever.
+        enough for a whole one. It tells when it has taken all, so what waits here does not wait forever.
         """
         if not peer.waiting or (self.again and not self._alone):
             return True

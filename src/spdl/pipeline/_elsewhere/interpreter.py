@@ -1,4 +1,4 @@
-"""Another interpreter of this process, with a GIL of its own, which runs a program in a thread."""
+"""Another interpreter of this process, with its own GIL, which runs a program in a thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any
 
-# What a new interpreter begins with, with the variables that it is given.
+# The program that a new interpreter begins with, with the variables that it is given.
 _PRELUDE = "import sys\nsys.path[:] = search_path\n"
 
 
@@ -37,13 +37,13 @@ class RunningInterpreter:
 
     Args:
         make: Makes one with the methods of `concurrent.interpreters.Interpreter`.
-        program: What it runs.
-        variables: What the program finds in its main module: bytes, strings, numbers, and tuples of these.
+        program: The program that it runs.
+        variables: The variables in the program's main module: bytes, strings, numbers, and tuples of these.
         handles: Called when it has ended, in order: what it has copies of can be closed then.
 
     Attributes:
         sign: A descriptor that becomes readable when it has ended.
-        why: What ended it, in words, if it raised something.
+        why: The reason for its end, in words, if it raised something.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RunningInterpreter:
         return bool(wait([self.sign], seconds))
 
     def close(self) -> None:
-        """Let go of it, once it has ended or nobody waits for that any more."""
+        """Let go of it, once it has ended or no thread waits for that any more."""
         if self.await_end(0):
             self._thread.join()
         os.close(self.sign)

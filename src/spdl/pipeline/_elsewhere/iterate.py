@@ -40,11 +40,11 @@ Initializer = Callable[[], object]
 
 
 class Common(NamedTuple):
-    """What was checked.
+    """The checked arguments.
 
     Attributes:
         buffer_size: How many items may be under way.
-        initializers: What is called there first.
+        initializers: The functions that are called there first.
         timeout: Seconds of silence; None for any.
     """
 
@@ -139,7 +139,7 @@ class SubprocessIterable(Generic[T]):
             return SubprocessIterator(self, self._number)
 
     def close(self) -> None:
-        """End the worker process. Items under way are lost. Code of yours that runs there has 3 seconds to end."""
+        """End the worker process. Items under way are lost. Your code that runs there has 3 seconds to end."""
         self._over = self._over or "it was closed"
         self._worker.end()
         # This has woken a thread that waited for an item, so the lock is soon free.
@@ -374,7 +374,7 @@ def run_pipeline_in_subprocess(
     use_thread_output_queue: bool = False,
     **kwargs: Any,
 ) -> SubprocessIterable[T]:
-    """Run a pipeline in a process of its own, which has its own GIL, and iterate it from here.
+    """Run a pipeline in its own process, which has its own GIL, and iterate it from here.
 
     Each ``for`` builds and runs a new pipeline in the same process. With a continuous source, the pipeline is built
     once and works ahead between passes, and each ``for`` is one epoch. If you leave a loop early, that epoch is
@@ -450,11 +450,11 @@ def iterate_in_subinterpreter(
     initializer: Initializer | Sequence[Initializer] | None = None,
     timeout: float | None = None,
 ) -> SubprocessIterable[T]:
-    """Make an iterable in another interpreter of this process, which has a GIL of its own, and iterate it from here.
+    """Make an iterable in another interpreter of this process, which has its own GIL, and iterate it from here.
 
     It works like `iterate_in_subprocess`, in a thread of this process instead of another process. Starting it takes
     less time, and it cannot be killed: while code there does not return, the process does not end. Modules are imported
-    anew there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them. A
+    again there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them. A
     memoryview of booleans, integers or floats arrives as a numpy array.
 
     It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
@@ -501,7 +501,7 @@ def run_pipeline_in_subinterpreter(
     use_thread_output_queue: bool = False,
     **kwargs: Any,
 ) -> SubprocessIterable[T]:
-    """Run a pipeline in another interpreter of this process, which has a GIL of its own, and iterate it from here.
+    """Run a pipeline in another interpreter of this process, which has its own GIL, and iterate it from here.
 
     It works like `run_pipeline_in_subprocess`, and has the limits of `iterate_in_subinterpreter`. Of random generators,
     only the state of `random` is carried over.

@@ -6,9 +6,9 @@ which wakes the reader. The reader adds what it is done with to `Ends.taken`, an
 to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no state of its
 own.
 
-Where a process may map only so much, both map the ring and a part of the slab. What finds no room there, be it because
-items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it out at once.
-So nobody has to wait for a block, and what one side keeps never stops the other.
+If a process may map only a limited amount, both map the ring and a part of the slab. An item that finds no room there,
+be it because items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it
+out at once. So no thread has to wait for a block, and what one side keeps never stops the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._elsewhere.arena import ArenaReader, ArenaWriter
     from spdl.pipeline._elsewhere.pickling import Reducers
 
-# Bytes of the ring, unless somebody needs more. A message has no more than a quarter of them. The reader reports in
+# Bytes of the ring, unless more is needed. A message has no more than a quarter of them. The reader reports in
 # quarters too, so there is room for any message when all others were read.
 RING = 1 << 18
 # Messages begin at multiples of the header's size, so that none is cut by the ring's end.
@@ -61,8 +61,8 @@ ALIGNMENT = 64
 # added to the number, and two words follow the header: where it is in the slab, and its length.
 HEADER = Struct("<IIII")
 COUNT_SHIFT = 40
-# Added to the word of an item whose buffers lie in blocks that were lent to whoever made them. Three words follow for
-# each buffer: the beginning of its block, how far from there it is, and its length.
+# Added to the word of an item whose buffers lie in blocks that were lent to the code that made them. Three words follow
+# for each buffer: the beginning of its block, how far from there it is, and its length.
 PLACED = 1 << 63
 # Added to the word of a pickle that is a list, whose elements are items. It has no buffers.
 GROUPED = 1 << 62
@@ -110,7 +110,7 @@ class Ends:
 
     @classmethod
     def copy_of(cls, numbers: Sequence[int]) -> Ends:
-        """Return handles with descriptors of their own, of a lane whose numbers another interpreter has given."""
+        """Return handles with their own descriptors, of a lane whose numbers another interpreter has given."""
         ring, size, mapped, memory, *counters, returns = numbers
         return cls(
             ring,
@@ -197,7 +197,7 @@ class ItemNotSent(Exception):  # noqa: N818 - the cause is the error.
 
     Args:
         index: Which item of the batch it is.
-        error: What pickling it raised.
+        error: The exception that pickling it raised.
     """
 
     def __init__(self, index: int, error: Exception) -> None:
@@ -210,7 +210,7 @@ class NotReadable:
     """Stands in a received batch for an item that could not be unpickled here.
 
     Args:
-        error: What unpickling it raised.
+        error: The exception that unpickling it raised.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -218,7 +218,7 @@ class NotReadable:
 
 
 class BufferPlace(NamedTuple):
-    """Where a buffer is: in which block, and how far from its beginning."""
+    """The place of a buffer: in which block, and how far from its beginning."""
 
     begin: int
     offset: int
@@ -303,9 +303,9 @@ class LaneWriter:
     Args:
         ends: The writer's handles.
         signs: Descriptors to watch while the writer waits.
-        on_sign: Called when one of them is readable, the reader is gone, or somebody interrupts the wait. It raises to
+        on_sign: Called when one of them is readable, the reader is gone, or the wait is interrupted. It raises to
             end the waiting.
-        arena: Where buffers go if they fit.
+        arena: The arena for buffers that fit.
         reducers: Makes the table of how objects are pickled.
     """
 
@@ -495,7 +495,7 @@ class LaneWriter:
             self._leave(blocks)
 
     def _leave(self, blocks: Iterable[int]) -> None:
-        """Free blocks that nobody has lent. Called with the lock held, as all that follow here."""
+        """Free blocks that are not lent. Called with the lock held, as all that follow here."""
         free = blocks if self._lent is None else self._lent.leave(blocks)
         if self._beyond is None:
             self._slab.free(free)
@@ -622,7 +622,7 @@ class LaneReader:
     Args:
         ends: The reader's handles.
         signs: Descriptors that become readable when the writer's process ends.
-        arena: Where buffers are that fit there.
+        arena: The arena of the buffers that fit there.
     """
 
     def __init__(self, ends: Ends, signs: Iterable[int], arena: ArenaReader | None = None) -> None:
@@ -791,7 +791,7 @@ class LaneReader:
         return [views[begin][offset : offset + length] for begin, offset, length in triples]
 
     def _keep(self, begin: int, size: int) -> memoryview:
-        """Return what a block has, for as long as anybody refers to it."""
+        """Return what a block has, for as long as anything refers to it."""
         if begin < self._mapped:
             return lend(self._map, begin, size, block_size(size), self._returns.give_back)
         try:

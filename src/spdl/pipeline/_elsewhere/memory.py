@@ -1,8 +1,8 @@
 """Memory that processes share: how it is made, divided into blocks, lent, and given back.
 
 A counter is a number that two processes share, and that wakes the one that takes it. What was written before an
-addition is seen by whoever takes it: both are calls of the system. So rings need no atomic operations, and a process
-that is killed at any instruction has either published a message whole, or not at all.
+addition is seen by the thread that takes it: both are calls of the system. So rings need no atomic operations, and a
+process that is killed at any instruction has either published a message whole, or not at all.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class AnonymousMemory:
     """Memory that can be sent to a child process, as an argument of the process.
 
     It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
-    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. What lies behind the
-    mapping takes none of the addresses that a process may have only so many of (``ulimit -v``).
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. What lies after the
+    mapping takes none of the addresses that a process may have only a limited number of (``ulimit -v``).
 
     Args:
         size: Bytes. It never changes.
@@ -117,12 +117,12 @@ class AnonymousMemory:
         self._map: mmap.mmap | None = None
 
     def copy(self) -> AnonymousMemory:
-        """Return the same memory with a descriptor and a mapping of its own."""
+        """Return the same memory with a descriptor and its own mapping."""
         return self.copy_of(self.size, self.mapped, self.fd)
 
     @classmethod
     def copy_of(cls, size: int, mapped: int, fd: int) -> AnonymousMemory:
-        """Return the memory of a descriptor, with a descriptor and a mapping of its own."""
+        """Return the memory of a descriptor, with a descriptor and its own mapping."""
         copied = cls.__new__(cls)
         copied._set(size, mapped, os.dup(fd))  # noqa: SLF001 - another one of this class.
         return copied
@@ -175,7 +175,7 @@ class AnonymousMemory:
                         mapped.madvise(mmap.MADV_REMOVE)
 
     def close(self) -> None:
-        """Let go of it. What views refer to stays for as long as they live."""
+        """Let go of it. Memory that views refer to stays for as long as they live."""
         mapped, self._map = self._map, None
         if mapped is not None:
             with contextlib.suppress(BufferError):
@@ -209,7 +209,7 @@ def _addresses_left() -> float:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return inf
-    # Where the system does not tell how much is mapped, the limit counts.
+    # If the system does not tell how much is mapped, the limit counts.
     with contextlib.suppress(OSError):
         limit -= int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
     return limit
@@ -231,7 +231,7 @@ _WINDOW = 256
 
 
 def block_size(size: int) -> int:
-    """Return the size of the block for so many bytes: four sizes for each power of two, so that blocks fit again."""
+    """Return the size of the block for that many bytes: four sizes for each power of two, so that blocks fit again."""
     if size <= _LEAST:
         return _LEAST
     shift = (size - 1).bit_length() - 3
@@ -246,7 +246,7 @@ class Slab:
 
     Args:
         memory: The memory.
-        begin: Where the part begins.
+        begin: The beginning of the part.
         end: Where it ends.
         segment: Bytes that all blocks are multiples of. None takes the sizes of `block_size`.
         keeps: Whether it never gives memory back to the system by itself.
@@ -274,7 +274,7 @@ class Slab:
         self._until_look = _WINDOW
 
     def fits(self, size: int) -> bool:
-        """Return whether a block of so many bytes fits at all."""
+        """Return whether a block of that many bytes fits at all."""
         return self._round(size) <= self._end - self._begin
 
     def allocate(self, size: int) -> int | None:
@@ -311,7 +311,7 @@ class Slab:
                 self._free_bytes += size
 
     def has_free(self, size: int) -> bool:
-        """Return whether a block of so many bytes is ready, without any work."""
+        """Return whether a block of that many bytes is ready, without any work."""
         return bool(self._free.get(self._round(size)))
 
     def trim(self, kept: int = _KEPT) -> None:
@@ -440,7 +440,7 @@ def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Calla
 
     Args:
         mapped: The mapping of the memory. The view keeps it.
-        begin: Where the block begins.
+        begin: The beginning of the block.
         length: The bytes to see.
         size: The size of the block, at least ``length``. There should be few different ones: each has its own class.
         give_back: Called with ``begin``, by whichever thread drops the last view.
@@ -495,12 +495,12 @@ class Counter:
         return [fd for fd in both if fd >= 0]
 
     def copy(self) -> Counter:
-        """Return a counter of the same number with descriptors of its own."""
+        """Return a counter of the same number with its own descriptors."""
         return self.copy_of(self.reader, self._writer)
 
     @classmethod
     def copy_of(cls, reader: int, writer: int) -> Counter:
-        """Return a counter of the number that these descriptors are of, with descriptors of its own."""
+        """Return a counter of the number that these descriptors are of, with its own descriptors."""
         copied = cls.__new__(cls)
         copied._set(*[os.dup(fd) for fd in sorted({reader, writer}, key=(reader, writer).index)])  # noqa: SLF001
         return copied

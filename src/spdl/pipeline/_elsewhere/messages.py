@@ -1,4 +1,4 @@
-"""What a pipeline and the workers of its regions send each other, and what is asked of a worker."""
+"""The messages between a pipeline and the workers of its regions, and the interface of a worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     AnyRaised: TypeAlias = "Raised | RaisedHere"
 
-# What a worker calls a result, by the numbers of the items it was sent: the number, if it is the item's only result;
+# The worker's name for a result, by the numbers of the items it was sent: the number, if it is the item's only result;
 # the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
 # of the numbers of all items that went into it.
 Name: TypeAlias = "int | tuple[int, ...] | list[int]"
@@ -34,7 +34,7 @@ class Job(NamedTuple):
         initializer: Called before anything else, and what with.
         instrumentation: The factory of hooks, the class of queues, and the seconds between reports.
         defaults: The process's classes of hooks and of queues, each if it was chosen.
-        tell_every: What is counted is told after so many seconds.
+        tell_every: Counters are reported after that many seconds.
         tells_load: Whether the worker tells how much of the CPU it uses.
     """
 
@@ -55,8 +55,8 @@ class Work(NamedTuple):
 
     Attributes:
         numbers: Their numbers.
-        tell_at: The worker tells that it has taken items when it has taken so many.
-        contexts: Where they come from, if an op asks for it.
+        tell_at: The worker tells that it has taken items when it has taken that many.
+        contexts: Their origins, if an op asks for it.
     """
 
     numbers: list[int]
@@ -105,7 +105,7 @@ class Failure(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What has failed the pipeline in the worker.
+    """The failure that ended the pipeline in the worker.
 
     Attributes:
         stage: The place of the stage; None if it was none.
@@ -134,15 +134,15 @@ class Report(NamedTuple):
     """Comes before results.
 
     Attributes:
-        names: What the results are called.
+        names: The names of the results.
         failures: The items that were given up.
         done: The numbers of items of which nothing is left.
         taken: How many more items the stages have taken.
         seconds: How long the slowest stage has worked since the last report, divided by its slots.
-        counters: What is known of each stage, from time to time.
+        counters: The counters of each stage, from time to time.
         load: With the counters, what the worker uses of the CPU, if that is asked for.
         ended: Whether an epoch has ended here.
-        faults: What has failed the pipeline, after which the worker ends.
+        faults: The failures of the pipeline, after which the worker ends.
         lines: Lines for the log, with their levels.
     """
 
@@ -177,10 +177,10 @@ class Worker(Protocol):
     def channel(self) -> WorkerChannel: ...
 
     def close(self) -> None:
-        """Have it end by itself. Somebody else waits for it."""
+        """Make it end by itself. Another thread waits for it."""
 
     def end(self, grace: float) -> str:
-        """Have it end, within so many seconds if there is a way, and return how it ended, in words."""
+        """Make it end, within that many seconds if there is a way, and return how it ended, in words."""
 
     def engines(self) -> list[Engine]:
         """Return the engine that runs its stages, if that is in this process's threads."""
@@ -202,7 +202,7 @@ class WorkerKind(Protocol):
         """
 
     def start(self, number: int) -> Worker:
-        """Start one. It begins by itself; nobody waits for it."""
+        """Start one. It begins by itself; no thread waits for it."""
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them."""

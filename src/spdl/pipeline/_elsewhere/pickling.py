@@ -40,7 +40,7 @@ def plain_leaves(item: Any) -> Counter[int]:
     The ids are the keys. Pickling meets each place once, since it remembers the lists and the like that it has met. If
     it meets some bytes more often than that, the same object stands elsewhere, too.
 
-    Other objects give bytes to their pickle and take them back in code of their own, which accepts nothing else: an
+    Other objects give bytes to their pickle and take them back in their own code, which accepts nothing else: an
     array with gaps is one.
     """
     found: Counter[int] = Counter()
@@ -334,7 +334,7 @@ class ItemPickler:
 
 
 class _Pieces:
-    """What a pickler needs of a file."""
+    """The file of a pickler."""
 
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write

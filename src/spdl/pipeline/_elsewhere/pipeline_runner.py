@@ -207,7 +207,7 @@ def _process_arguments(**arguments: Any) -> dict[str, Any]:
 
 
 def _begin_process(parent: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
-    # Otherwise a pool's processes would wait for work for ever: each holds both ends of the pipe that it comes from.
+    # Otherwise a pool's processes would wait for work forever: each holds both ends of the pipe that it comes from.
     end_with(parent, grace=0.0)
     if initializer is not None:
         initializer(*initargs)
@@ -227,7 +227,7 @@ def make_runner(config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) 
 
     Args:
         config: The pipeline.
-        daemon: Whether the process that runs it is to be one, which may have no children.
+        daemon: Whether the process that runs it should be one, which may have no children.
         **arguments: The other arguments of `build_pipeline`.
 
     Raises:

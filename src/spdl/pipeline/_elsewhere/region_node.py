@@ -182,19 +182,20 @@ def _one(roots: list[Root]) -> Root | None:
     return Group(roots, 1)
 
 
-# An item that so many workers had when they died is given up: it may be what they died of.
+# An item that this many workers had when they died is given up: it may be what they died of.
 _MOST_DEATHS = 3
-# So many workers that die one after the other, and finish nothing in between, die of something else than their items.
+# That many workers that die one after the other, and finish nothing in between, die of something else than their items.
 # All may die at once of one cause, so it has to be twice as many as there are, if that is more.
 _MOST_DEATHS_IN_A_ROW = 10
 
 
 class RegionNode(Node):
-    """Deals items out to workers. Each runs the region's stages as a pipeline of its own.
+    """Deals items out to workers. Each runs the region's stages as its own pipeline.
 
     A worker has one batch that it works on, and one that waits next to it. Items wait here as long as all workers have
-    enough, so that several can cross together. What comes back is passed on by the region's thread as long as there is
-    room, and then by whoever makes some; nothing more is received meanwhile, and so the worker stops.
+    enough, so that several can cross together. Results that come back are passed on by the region's thread as long as
+    there is room, and then by the thread that makes some; nothing more is received in the meantime, and so the worker
+    stops.
 
     Args:
         engine: The engine.
@@ -255,12 +256,12 @@ class RegionNode(Node):
         self.tally = engine.failures.tally
         self.tally.add(self.counters)
         self.teller = FailedInWorker(self)
-        # What fills the queue; its feeders are the mirrors of the stages before its end.
+        # The part that fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
         self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=bool(gathers))
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
-        # So many items may wait here, besides those of any queue, so that they can cross together.
+        # That many items may wait here, apart from those of any queue, so that they can cross together.
         self.places = 0
         self.flush_begun = self.flush_due = False
         # The workers know that nothing more will come.
@@ -349,7 +350,7 @@ class RegionNode(Node):
         if self.dealer.has_items():
             return self.dealer.worker() is not None
         if self.flush_due and not self.staff.sends():
-            # Nothing may come behind the end: a worker may have died since that is due, whose items are sent again.
+            # Nothing may come after the end: a worker may have died since that is due, whose items are sent again.
             return True
         return bool(self.queue) and self._may_pass_mark()
 
@@ -415,7 +416,7 @@ class RegionNode(Node):
         self.giving_up -= 1
 
     def _flush(self, message: Mark | End) -> None:
-        """Have the workers end their epoch. Called with the lock held, which it releases meanwhile."""
+        """Make the workers end their epoch. Called with the lock held, which it releases in the meantime."""
         self.flush_begun = True
         self.end_told = isinstance(message, End)
         peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
@@ -546,7 +547,7 @@ class RegionNode(Node):
         """Deal with a worker whose process has ended. Called with the lock held.
 
         Returns:
-            Whether another one is to take its place.
+            Whether another one should take its place.
         """
         self.running -= peer.waiting
         items = peer.mark_gone()
@@ -573,7 +574,7 @@ class RegionNode(Node):
             # One that had yet to begin did not die of them.
             survives = not peer.begun or sent.died_again() < _MOST_DEATHS
             (again if survives else given_up).append(sent)
-        # Before the lock is released: meanwhile others look whether anything is left.
+        # Before the lock is released: in the meantime others look whether anything is left.
         self.dealer.send_again(again)
         if again:
             # Those who get them have to come to the end of the epoch once more.
@@ -584,7 +585,7 @@ class RegionNode(Node):
             self.teller.given_up(sent, error)
             self.end(sent)
         self.giving_up -= 1
-        # A worker that was told of the end would have got nothing more.
+        # A worker that was told about the end would have got nothing more.
         return bool(again) or not peer.ending
 
     def not_replaced(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What runs in the workers of regions: a pipeline of the region's stages, and its connection to the other one."""
+"""The program of the workers of regions: a pipeline of the region's stages, and its connection to the other one."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class WorkerPlace(NamedTuple):
 
     Attributes:
         alone: Whether there is nothing else, so that defaults and numbers of pipelines are the worker's to set.
-        grace: Seconds that ops have to end in order when nobody wants their results any more. None waits for them.
-        lines: What the worker logs, to be logged where the pipeline is.
+        grace: Seconds that ops have to end in order when their results are no longer wanted. None waits for them.
+        lines: The lines that the worker logs, to be logged where the pipeline is.
         wrap: Makes exceptions fit to leave the worker.
         began: Called with the engine before it starts.
     """
@@ -100,7 +100,7 @@ def name_of_result(root: Root, number_of: Callable[[int], int]) -> Name:
     """Return the name of a result.
 
     Args:
-        root: Where it comes from.
+        root: Its origin.
         number_of: Returns the number of the item at a position.
     """
     path = result_path(root)
@@ -142,7 +142,7 @@ class ReceivedItems:
         self.taken = 0
         # Numbers and items.
         self._waiting: deque[tuple[int, Any]] = deque()
-        # Where items come from, by their numbers, if an op asks for it.
+        # The origins of items, by their numbers, if an op asks for it.
         self._contexts: dict[int, ItemContext] = {}
         # The numbers of the items under way, by their positions here. They differ if an item could not be unpickled.
         self._numbers: dict[int, int] = {}
@@ -158,7 +158,7 @@ class ReceivedItems:
         self._receive = receive
 
     def wake_by(self, wake: Callable[[], None]) -> None:
-        """Have somebody woken when it is to be told how many items were taken."""
+        """Have somebody woken when it should be told how many items were taken."""
         self._wake = wake
 
     def put(self, batch: list[tuple[int, Any]], tell_at: int) -> None:
@@ -167,7 +167,7 @@ class ReceivedItems:
         self._waiting.extend(batch)
 
     def skip(self) -> None:
-        """Note that an item was sent that nobody will take."""
+        """Note that an item was sent that will not be taken."""
         self._skipped += 1
 
     def number_of(self, position: int) -> int:
@@ -194,7 +194,7 @@ class ReceivedItems:
         return bool(self._waiting) and self._tell_at > 1
 
     def is_to_be_told(self) -> bool:
-        """Return whether so many items were taken that more should be sent."""
+        """Return whether that many items were taken that more should be sent."""
         return self.taken + self._skipped - self._told >= self._tell_at
 
     def tell(self) -> int:
@@ -231,12 +231,12 @@ _TOGETHER = 2e-4
 
 
 class Telling(NamedTuple):
-    """How much is told at once, and how often.
+    """How much is reported at once, and how often.
 
     Attributes:
         most: How many results are sent at once, at most.
         every: Seconds between two looks at the counters.
-        load: Measures what the worker uses of the CPU, if that is to be told with the counters.
+        load: Measures what the worker uses of the CPU, if that should be told with the counters.
     """
 
     most: int
@@ -252,8 +252,8 @@ class RegionOutbox:
         stages: Its stages, in the order of their places.
         feed: Its source.
         end: The connection.
-        telling: How much is told at once, and how often.
-        lines: What the pipeline logs.
+        telling: How much is reported at once, and how often.
+        lines: The lines that the pipeline logs.
         wrap: Makes exceptions fit to leave the worker.
     """
 
@@ -391,7 +391,7 @@ class RegionOutbox:
         """Wait a moment if more results come at once: each message costs, here and there."""
         if len(self._engine.sink.entries) < self._telling.most and self._feed.has_more():
             self._waits_for_more = True
-            # Looked at afterwards: whoever takes the next item looks at the other one then.
+            # Looked at afterwards: the thread that takes the next item looks at the other one then.
             if not self._feed.is_to_be_told() and not self._failures:
                 self._alarm.acquire(timeout=_TOGETHER)
             self._waits_for_more = False
@@ -486,8 +486,8 @@ def work(end: WorkersEnd, make_job: Callable[[], Job], place: WorkerPlace) -> No
 
     Args:
         end: The connection.
-        make_job: Returns the work. What it raises is told.
-        place: Where this is.
+        make_job: Returns the work. An exception from it is reported.
+        place: The place of this worker.
     """
     engine: Engine | None = None
     try:
@@ -530,7 +530,7 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
         for each in queue_classes:
             defaults.set_default_queue_class(each)
     if not hook_classes and factory is None:
-        # What the engine counts is logged where the pipeline is.
+        # The engine's counters are logged where the pipeline is.
         factory = _no_hooks
     source: SourceConfig[Any] = SourceConfig(feed, continuous=True)
     engine = plan(
@@ -578,7 +578,7 @@ def _receive(end: WorkersEnd, feed: ReceivedItems, outbox: RegionOutbox, engine:
             batch = []
             for number, item in zip(head.numbers, items, strict=True):
                 if isinstance(item, NotReadable):
-                    # First, since the report of the failure is to say it.
+                    # First, since the report of the failure should say it.
                     feed.skip()
                     outbox.note_unreadable(number, item.error)
                 else:
@@ -604,7 +604,7 @@ def _load_clock(engine: Engine) -> Callable[[], Load]:
     from spdl.pipeline._report.threads import CoreWaits  # noqa: PLC0415
 
     waits = CoreWaits()
-    # What it took until here was no work on items.
+    # What it took until here was not work on items.
     began = process_time()
     return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
 
@@ -634,7 +634,7 @@ def _stop_with_parent(end: WorkersEnd, engine: Engine) -> None:
 
 
 def _join(engine: Engine, grace: float | None) -> None:
-    """Wait for the engine's threads, for so many seconds in all or as long as it takes."""
+    """Wait for the engine's threads, for that many seconds in all or as long as it takes."""
     with engine.lock:
         threads = engine.all_threads()
     for thread in threads:
@@ -642,12 +642,12 @@ def _join(engine: Engine, grace: float | None) -> None:
             thread.join(None if grace is None else grace / max(1, len(threads)))
 
 
-# Seconds that ops have in a process to end in order when nobody wants their results any more.
+# Seconds that ops have in a process to end in order when their results are no longer wanted.
 _GRACE = 1.0
 
 
 def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
-    """Begin in a process of its own.
+    """Begin in its own process.
 
     Args:
         end: The connection.
@@ -661,7 +661,7 @@ def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
 
 
 def begin_interpreter(payload: bytes, out: Sequence[int], into: Sequence[int]) -> None:
-    """Begin in an interpreter of its own, which has no threads left when it ends.
+    """Begin in its own interpreter, which has no threads left when it ends.
 
     Args:
         payload: The pickled work.
@@ -691,7 +691,7 @@ def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
         job: The work.
         engines: Filled with the engine.
     """
-    # What it logs is logged as by any other pipeline here.
+    # Its lines are logged like those of any other pipeline here.
     place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=engines.append)
     try:
         work(end, lambda: job, place)

@@ -69,8 +69,8 @@ def _check(what: str, region: str, value: object) -> None:
 
 
 # When the fork server is killed, its socket is closed a moment before the system tells that it has ended. Only then
-# multiprocessing starts another one. So many seconds are given to both, in which it is tried so often; and so many
-# requests may be lost with a server.
+# multiprocessing starts another one. That many seconds are given to both, in which it is tried that often; and that
+# many requests may be lost with a server.
 _SERVER_SECONDS = 5.0
 _TRY_AGAIN = 0.02
 _MOST_LOST = 3
@@ -131,7 +131,7 @@ class Processes:
         """Start a process.
 
         Raises:
-            RuntimeError: If the fork server that is to start it is another process's, or does not stay.
+            RuntimeError: If the fork server that should start it is another process's, or does not stay.
         """
         give_up_at = monotonic() + _SERVER_SECONDS
         lost = 0
@@ -193,7 +193,7 @@ class _Process:
         before_children_are_awaited(_close_all, WORKERS)
 
     def close(self) -> None:
-        """Have the process end by itself."""
+        """Make the process end by itself."""
         if os.getpid() == self._owner:
             self.channel.close()
 
@@ -313,7 +313,7 @@ class _Interpreter:
         before_children_are_awaited(_close_interpreters, WORKERS)
 
     def close(self) -> None:
-        """Have the interpreter end by itself."""
+        """Make the interpreter end by itself."""
         if os.getpid() == self._owner:
             self.channel.close()
 
@@ -381,7 +381,7 @@ class Threads:
         return tuple(self._own(stage) for stage in job.stages)
 
     def _own(self, stage: StageConfig) -> StageConfig:
-        """Return a stage with an aggregator of its own, since this keeps what has come to one worker."""
+        """Return a stage with its own aggregator, since this keeps what has come to one worker."""
         if isinstance(stage, PathVariantsConfig):
             return replace(stage, paths=tuple(tuple(map(self._own, path)) for path in stage.paths))
         if not isinstance(stage, AggregateConfig):
@@ -417,7 +417,7 @@ class _Threads:
             raise
 
     def close(self) -> None:
-        """Have the threads end by themselves."""
+        """Make the threads end by themselves."""
         if os.getpid() == self._owner:
             self.channel.close()
 

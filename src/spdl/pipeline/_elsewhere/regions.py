@@ -62,7 +62,7 @@ class MirrorNode(Node):
 
     def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
         super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
-        # The product of a number that nobody chose is a number as any other.
+        # The product of a number that was not chosen is a number as any other.
         self.left_open = pattern.left_open
         self.overtaking = pattern.overtaking
         self.counters = MirroredCounters()
@@ -91,17 +91,17 @@ class MirrorNode(Node):
         self._region = region
 
     def on_failure(self) -> OnFailure | None:
-        """Return who is told of each failed item."""
+        """Return who is told about each failed item."""
         return None if self.policy is None else self.policy.on_failure
 
     def keeps_order(self) -> bool:
         if self._region is not None and self._region.order is not None:
-            # What overtakes in here waits at the region's end.
+            # A result that overtakes in here waits at the region's end.
             return self._keeps_order
         return self._keeps_order and super().keeps_order()
 
     def inexact(self) -> str | None:
-        # What its counters say comes late.
+        # Its counters arrive late.
         lineage = self.engine.lineage
         return self._inexact if any(map(lineage.next_position, range(lineage.sources))) else None
 
@@ -154,7 +154,7 @@ class MirrorNode(Node):
 
 
 class RegionOfStage(Protocol):
-    """What a stage wants of its region."""
+    """The questions of a stage to its region."""
 
     @property
     def order(self) -> Order | None: ...
@@ -165,7 +165,7 @@ class RegionOfStage(Protocol):
         """Tell the workers how many items the stage at a place may work on at once in each of them."""
 
 
-# Where the pipeline is tuned, what the workers count is told after so many seconds; more if there is much to tell.
+# If the pipeline is tuned, what the workers count is told after that many seconds; more if there is much to tell.
 _OFTEN = 0.05
 _SECONDS_FOR_EACH = 0.002
 
@@ -206,7 +206,7 @@ class Staff:
         self._made = 0
         # Those of which something may have been read that was not received.
         self._unread: set[Peer] = set()
-        # Workers that took a dead one's place when all were told of the end already. They end by themselves.
+        # Workers that took a dead one's place when all were told about the end already. They end by themselves.
         self._unwanted: list[Peer] = []
         # Something has come since the page was written.
         self._unpublished = False
@@ -217,7 +217,7 @@ class Staff:
     # ---- the start ----
 
     def start(self, region: RegionNode) -> None:
-        """Start the workers. They begin by themselves; nobody waits for them.
+        """Start the workers. They begin by themselves; no thread waits for them.
 
         Raises:
             TypeError: If something that the workers need cannot be sent to them.
@@ -252,7 +252,7 @@ class Staff:
     def tell_often(self, stages: int) -> None:
         """Have the workers tell often what so many stages count, and what they use of the CPU. Called before the start.
 
-        Taking what one tells of a stage takes some 50 microseconds, with the lock held.
+        Taking what one tells about a stage takes some 50 microseconds, with the lock held.
         """
         assert self._job is not None
         every = min(self._job.tell_every, max(_OFTEN, _SECONDS_FOR_EACH * stages * self.size))
@@ -269,7 +269,7 @@ class Staff:
         return any(peer.ends_owed and not peer.gone for peer in self.peers)
 
     def takes(self, peer: Peer, count: int, seconds: float) -> None:
-        """Note that a worker's stages have taken so many more items, and worked for so long."""
+        """Note that a worker's stages have taken that many more items, and worked for so long."""
         peer.takes(count, seconds)
         self.batch = max(each.batch for each in self.peers)
 
@@ -292,7 +292,7 @@ class Staff:
         return peer.news_of(self._limits) if self._limits else {}
 
     def wake(self) -> None:
-        """Have the thread look again. Takes no lock, and may be called from anywhere at any time."""
+        """Make the thread look again. Takes no lock, and may be called from anywhere at any time."""
         if self._bell is not None:
             with contextlib.suppress(OSError):
                 self._bell.send(b".")
@@ -346,9 +346,9 @@ class Staff:
             left = [peer for peer in self.peers if not peer.gone]
             if not left:
                 return
-            # Looked at once: whoever makes room meanwhile rings.
+            # Looked at once: the thread that makes room in the meantime rings.
             listened = [peer for peer in left if not peer.paused]
-            # More may have been read of a worker than what found no room: no descriptor tells of it.
+            # More may have been read of a worker than what found no room: no descriptor tells about it.
             unread = [peer for peer in listened if peer in self._unread]
             for peer in unread or self._await(engine, listened):
                 self._receive(region, peer)
@@ -406,7 +406,7 @@ class Staff:
             self._unpublished = False
 
     def _until_due(self, engine: Engine) -> int | None:
-        """Return the milliseconds until something is to be written on the page, or None."""
+        """Return the milliseconds until something should be written on the page, or None."""
         if not self._unpublished or engine.page.due == inf:
             return None
         return ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
@@ -426,7 +426,7 @@ class Staff:
                 engine.drop_deferred()
 
     def _replace(self, region: RegionNode) -> None:
-        # The others work meanwhile, and the input may end.
+        # The others work in the meantime, and the input may end.
         try:
             peer = self._make()
         except Exception as error:  # noqa: BLE001 - whatever the system refuses.
@@ -462,7 +462,7 @@ class Staff:
 # Names of stages that a region's own name has.
 _NAMED = 3
 
-# If nobody says how many items or results cross at once, it is no more than this.
+# If it is not said how many items or results cross at once, it is no more than this.
 _MOST = 64
 
 
@@ -479,7 +479,7 @@ def make_region(
         engine: The engine.
         region: The declaration.
         patterns: The nodes of its stages, as they would run here.
-        instrumentation: What makes hooks and queues in the workers.
+        instrumentation: The maker of hooks and queues in the workers.
         first_id: The number of its first stage.
 
     Raises:
@@ -529,7 +529,7 @@ def _most(size: int) -> int:
 
 
 def _for_worker(stage: StageConfig) -> StageConfig:
-    """Return a stage as it is sent to workers: limits of failures, and who is told of them, stay here."""
+    """Return a stage as it is sent to workers: limits of failures, and who is told about them, stay here."""
     if isinstance(stage, PathVariantsConfig):
         return replace(stage, paths=tuple(tuple(map(_for_worker, path)) for path in stage.paths))
     if isinstance(stage, PipeConfig):

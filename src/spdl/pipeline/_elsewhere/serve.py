@@ -80,7 +80,7 @@ _MOST_PER_REPORT = 256
 
 
 def ring_size(buffer_size: int) -> int:
-    """Return the bytes of a ring that holds so many small items."""
+    """Return the bytes of a ring that holds that many small items."""
     return max(_LEAST_RING, 1 << (buffer_size * _SMALL - 1).bit_length())
 
 
@@ -179,7 +179,7 @@ class Dismissed(Exception):  # noqa: N818 - not an error: the worker is no longe
 
 
 class _Left(Exception):  # noqa: N818 - not an error: the parent has left the pass.
-    """Raised to end the sending of an item that nobody wants any more."""
+    """Raised to end the sending of an item that is no longer wanted."""
 
 
 class IterableOutbox:
@@ -187,9 +187,9 @@ class IterableOutbox:
 
     Args:
         orders: The descriptor that the parent's orders come from.
-        lane: Where messages go.
+        lane: The lane for messages.
         buffer_size: How many items may be under way.
-        arena: Where large content goes, if there is one.
+        arena: The arena for large content, if there is one.
         in_interpreter: Whether the worker is another interpreter of the parent's process.
     """
 

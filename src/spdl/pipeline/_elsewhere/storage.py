@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Here:
-    """Where the items of this process go, if it is a worker."""
+    """The lane for the items of this process, if it is a worker."""
 
     writer: LaneWriter | None = None
 

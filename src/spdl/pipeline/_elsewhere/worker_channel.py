@@ -1,11 +1,11 @@
-"""What connects a pipeline with one worker of a region: a channel to a process or to threads.
+"""The connection of a pipeline with one worker of a region: a channel to a process or to threads.
 
-How whoever runs workers (the regions of a pipeline, for one) uses it::
+How code that runs workers (the regions of a pipeline, for one) uses it::
 
     parent = ParentEnd()                        # one for each worker, made before its process
     process = context.Process(target=work, args=(parent.worker_end, ...))
     process.start()
-    parent.started(process)                     # from now on its death wakes whoever waits
+    parent.started(process)                     # from now on its death wakes the thread that waits
     parent.send([tags, item, item, ...])        # from one thread
     results = parent.receive(timeout)           # from another one, or the same
     parent.close()                              # wakes both; the worker's calls then raise `PeerGone`
@@ -24,11 +24,11 @@ Rules, the same at both ends:
   batch wakes the other side once, so put as many small items into one as there are. A large array in a batch is copied
   once, by ``send``.
 * An array, tensor or buffer that is received is the receiver's own, to keep and to change. It may lie in memory that
-  both processes share. That memory is given back when nobody refers to the content any more, and it stays valid for as
-  long as somebody does, even after both ends are closed and the other process has ended.
+  both processes share. That memory is given back when nothing refers to the content any more, and it stays valid for as
+  long as something does, even after both ends are closed and the other process has ended.
 * An item that cannot be pickled raises `ItemNotSent`, with its index, and nothing of its batch is sent. An item that
   cannot be unpickled arrives as a `NotReadable` in its place: the other items of the batch are not lost. So put what
-  must arrive in any case, such as the numbers of the items, into an item of its own.
+  must arrive in any case, such as the numbers of the items, into a separate item.
 * Messages that were sent before a death can still be received. After the last one, `PeerGone` is raised. ``send``
   raises it when it waits for room, so listen too.
 * A channel holds 256 KiB of small items, and any number of large ones. A sender that is ahead waits for its receiver.
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class _End:
-    """What both ends can do."""
+    """The common part of both ends."""
 
     def __init__(self, out: Ends, into: Ends) -> None:
         self._out = out
@@ -78,7 +78,7 @@ class _End:
         # What becomes readable when the other process ends.
         self._signs: list[int] = []
         self._closed = False
-        # Wakes whoever waits for the end of all.
+        # Wakes the thread that waits for the end of all.
         self._ended: Counter | None = None
         self._sending = Lock()
         self._receiving = Lock()
@@ -124,12 +124,12 @@ class _End:
                 self._refuse()
             message = reader.receive(timeout)
             if self._closed:
-                # What woke us was no message.
+                # What woke us was not a message.
                 raise ChannelClosed
             return reader.load(message)
 
     def has_room(self) -> bool:
-        """Return whether a batch, or two, can be sent without waiting. Whoever asks is the one who sends."""
+        """Return whether a batch, or two, can be sent without waiting. The thread that asks is the one who sends."""
         writer = self._writer
         return writer is not None and not self._closed and writer.has_room()
 
@@ -177,7 +177,7 @@ class _End:
         raise ChannelClosed
 
     def _close(self) -> bool:
-        """Wake whoever waits at this end, and close it when they have left. Return False if it was closed."""
+        """Wake the thread that waits at this end, and close it when they have left. Return False if it was closed."""
         # Another thread may close it at the same time: the numbers of closed descriptors are soon those of other files.
         with self._closing:
             if self._closed:
@@ -215,7 +215,7 @@ class WorkerEnd(_End):
 
     @classmethod
     def begin_in_interpreter(cls, out: Sequence[int], into: Sequence[int]) -> WorkerEnd:
-        """Return the end, in a worker that is another interpreter, with descriptors of its own."""
+        """Return the end, in a worker that is another interpreter, with its own descriptors."""
         end = cls(Ends.copy_of(out), Ends.copy_of(into))
         # There is no death to be woken by but that of both.
         serve_storage(end._open([], reducers_from_interpreter))
@@ -338,8 +338,8 @@ class ThreadEnd:
     """One end of the channel.
 
     Args:
-        out: What this end sends.
-        into: What it receives.
+        out: The lane that this end writes.
+        into: The lane that it reads.
         wakes: Becomes readable when ``out`` changes, for the other end; None if that waits for one channel only.
         woken: The same for this end.
     """
@@ -398,7 +398,7 @@ class ThreadEnd:
             raise TimeoutError
 
     def has_room(self) -> bool:
-        """Return whether a batch, or two, can be sent without waiting. Whoever asks is the one who sends."""
+        """Return whether a batch, or two, can be sent without waiting. The thread that asks is the one who sends."""
         out = self._out
         return len(out.messages) + 2 <= _CAPACITY and not (out.no_more or out.unwanted)
 
@@ -430,7 +430,7 @@ class ThreadEnd:
         for counter in (woken, wakes):
             if counter is not None:
                 counter.close()
-        # Without a lock, since that may run code of the user's.
+        # Without a lock, since that may run user code.
         del dropped
 
     def _wake(self) -> None:

@@ -47,7 +47,7 @@ class WorkerProcess:
         context: The multiprocessing context that starts the process.
         payload: The work for the process.
         buffer_size: How many items may be under way.
-        arena: Where large content goes, if there is one. It is closed with the connection.
+        arena: The arena for large content, if there is one. It is closed with the connection.
         daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
     """
 
@@ -175,7 +175,7 @@ serve_interpreter(payload, orders, lane, buffer_size)
 
 
 class WorkerInterpreter:
-    """A worker interpreter, in a thread of its own, and our ends of the connection to it.
+    """A worker interpreter, in its own thread, and our ends of the connection to it.
 
     It cannot be killed: if code there never returns, it stays, and the process does not end.
 

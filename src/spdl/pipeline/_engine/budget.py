@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from spdl.pipeline._engine.channel import Channel
 from spdl.pipeline._world import perf_counter
 
-# So many parts of an item are looked at. A list of more numbers than that weighs nothing, and one of more arrays is
+# That many parts of an item are looked at. A list of more numbers than that weighs nothing, and one of more arrays is
 # rare.
 _MOST_PARTS = 10_000
 
@@ -20,7 +20,7 @@ def weigh(item: Any) -> int:  # noqa: C901 - one case for each kind.
     """Return how many bytes an item keeps: those of its arrays, tensors, buffers and strings.
 
     Lists, tuples, sets, dicts and dataclasses weigh what their parts do, each counted once. All else weighs 0, unless
-    it has an int named ``nbytes`` among its own attributes. It runs no code of the user's, so it may be called with the
+    it has an int named ``nbytes`` among its own attributes. It runs no user code, so it may be called with the
     engine's lock held: properties and ``__len__`` are not asked.
     """
     kind = type(item)
@@ -99,7 +99,7 @@ class _Slotted:
 
 
 _SLOT = type(vars(_Slotted)["slot"])
-# Copies that are made in one step: the user may change them meanwhile.
+# Copies that are made in one step: the user may change them in the meantime.
 _LISTED: tuple[tuple[type, Any], ...] = (
     (list, lambda item: list.__getitem__(item, slice(None))),
     (tuple, lambda item: tuple.__getitem__(item, slice(None))),
@@ -109,7 +109,7 @@ _LISTED: tuple[tuple[type, Any], ...] = (
 )
 
 
-# The largest of so many results, or of twice as many, is what the next one is expected to weigh.
+# The largest of that many results, or of twice as many, is what the next one is expected to weigh.
 _REMEMBERED = 64
 
 
@@ -123,26 +123,26 @@ class MakesItems(Protocol):
 
 
 class EngineOfBudget(Protocol):
-    """What the budget asks of the engine, with the lock held."""
+    """The questions of the budget to the engine, with the lock held."""
 
     def is_failing(self) -> bool:
         """Return whether a stage has failed, so that nothing more is pulled and what is left passes."""
 
     def leave_word_at_sink(self) -> bool:
-        """Have the consumer tell when it takes an item. Return whether there is none for it to take."""
+        """Make the consumer tell when it takes an item. Return whether there is none for it to take."""
 
     def nothing_else_goes_on(self, maker: MakesItems) -> bool:
-        """Return whether nobody but this source or stage has anything to do."""
+        """Return whether only this source or stage has anything to do."""
 
     def bytes_freed(self) -> None:
-        """Have everybody look who may have found no bytes left."""
+        """Make all threads look that may have found no bytes left."""
 
     def note_excess(self, held: int, limit: int) -> None:
         """Tell the user, once, that one item alone takes more than all may."""
 
 
 class _KnownResults:
-    """What is known of the results of one source or stage."""
+    """The known weights of the results of one source or stage."""
 
     __slots__ = ("_before", "_count", "_now", "known", "maker", "number")
 
@@ -164,12 +164,12 @@ class _KnownResults:
 
 
 class Budget:
-    """Weighs the items in flight, and lets a result be made only where it will fit. Guarded by the engine's lock.
+    """Weighs the items in flight, and lets a result be made only if it will fit. Guarded by the engine's lock.
 
-    A result's weight is known only once there is one. So whoever is about to make one reserves what the largest of its
-    latest results weighed; before the first, the largest of all, and one at a time. Whoever is farther from the sink
-    leaves as much as any stage behind it needs for one result, so that the item nearest the sink can always go on.
-    Where nothing goes on all the same, one result is made alone, whatever it weighs.
+    A result's weight is known only once there is one. So a part that is about to make one reserves what the largest of
+    its latest results weighed; before the first, the largest of all, and one at a time. Whoever is farther from the
+    sink leaves as much as any stage after it needs for one result, so that the item nearest the sink can always go on.
+    If nothing goes on even so, one result is made alone, whatever it weighs.
 
     Attributes:
         limit: How many bytes the items may keep.
@@ -207,7 +207,7 @@ class Budget:
         self.taken: deque[Any] = deque()
 
     def connect(self, makers: Iterable[MakesItems]) -> None:
-        """Guard what these fill. Each comes behind all that feed it."""
+        """Guard what these fill. Each comes after all that feed it."""
         for number, maker in enumerate(makers):
             self._places[maker.output] = _KnownResults(number, maker)
             maker.output.guard_by(self)
@@ -302,7 +302,7 @@ class Budget:
             self._set(self.taken.popleft(), 0)
 
     def freed(self) -> None:
-        """Have everybody look who found no bytes left."""
+        """Make all threads look that found no bytes left."""
         if self._blocked_since:
             self.waited += perf_counter() - self._blocked_since
             self._blocked_since = 0.0

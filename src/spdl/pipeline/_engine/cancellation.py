@@ -50,7 +50,7 @@ async def end_cancellation(task: asyncio.Task[Any], before: int = 0) -> asyncio.
 
 
 async def raise_cancellation(task: asyncio.Task[Any]) -> None:
-    """End it likewise, and raise the exception if it was not raised yet."""
+    """End it too, and raise the exception if it was not raised yet."""
     pending = await end_cancellation(task)
     try:
         if pending is not None:
@@ -99,7 +99,7 @@ def _closes_generator(task: asyncio.Task[Any]) -> bool:
 
 
 def _leave_behind(task: asyncio.Task[Any]) -> None:
-    # asyncio numbers tasks that nobody has named.
+    # asyncio numbers tasks without a name.
     name = task.get_name()
     if name.startswith("Task-"):
         name = getattr(task.get_coro(), "__qualname__", "aclose")

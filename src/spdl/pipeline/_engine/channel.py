@@ -1,4 +1,4 @@
-"""The queues between stages and the one to the consumer, and what passes through them besides items."""
+"""The queues between stages and the one to the consumer, and what passes through them apart from items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spdl.pipeline._world import Lock, get_ident, perf_counter
 
 
 class Sentinel:
-    """An object that is told by its identity."""
+    """An object that is recognized by its identity."""
 
     __slots__ = ("name",)
 
@@ -62,7 +62,7 @@ def is_eof(item: object) -> bool:
     return item is EOF
 
 
-# So many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
+# That many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
 AHEAD = 2
 
 
@@ -78,7 +78,7 @@ class Order:
     """The tickets of the items that an ordered stage has admitted, in order of admission.
 
     Only the head ticket's results leave; those of later tickets wait in the ticket. Order is that of admission and
-    never that of the source's positions: after drops, fan-out and merges these are no total order.
+    never that of the source's positions: after drops, fan-out and merges these are not a total order.
     """
 
     __slots__ = ("buffered", "tickets")
@@ -138,7 +138,7 @@ class Order:
         return self.let_go()
 
     def let_go(self) -> list[Entry]:
-        """Return the same where they go nowhere: they still count as waiting."""
+        """Return the same if they go nowhere: they still count as waiting."""
         results = [entry for ticket in self.tickets for entry in ticket.results]
         self.tickets.clear()
         return results
@@ -156,11 +156,11 @@ class Order:
 # An entry of a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
 Entry: TypeAlias = tuple[Any, Any]
 
-# Items that may wait between two stages besides those that hold a slot of the upstream stage. The reference's queues
+# Items that may wait between two stages apart from those that hold a slot of the upstream stage. The reference's queues
 # have the same size, so memory budgets made for it hold.
 CAPACITY = 2
 
-# Verdicts of `Channel.verdict` besides BLOCKED and HELD.
+# Verdicts of `Channel.verdict` apart from BLOCKED and HELD.
 ADMITTED, SLOTS_TAKEN = -1, -2
 
 
@@ -185,7 +185,7 @@ class Channel:
         self.capacity = capacity
         self.entries: deque[Entry] = deque()
         self.counters = QueueCounters()
-        # What else has to agree before a result is made, if anything does.
+        # Another part that has to agree before a result is made, if there is one.
         self.guard: Guard | None = None
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
@@ -199,7 +199,7 @@ class Channel:
         return places and (self.guard is None or self.guard.admits(self))
 
     def guard_by(self, guard: Guard) -> None:
-        """Have somebody else asked, too. Called before anything runs."""
+        """Add another part that is asked. Called before anything runs."""
         self.guard = guard
 
     def verdict(self, running: int, under_way: int, concurrency: int, order: Order | None) -> int:
@@ -209,7 +209,7 @@ class Channel:
             running: How many slots of the stage are in use.
             under_way: In how many of them a result is being made.
             concurrency: How many slots there are.
-            order: What keeps the stage's results in order, if anything does.
+            order: The order of the stage's results, if they are kept in one.
         """
         if running >= concurrency:
             return SLOTS_TAKEN
@@ -219,8 +219,8 @@ class Channel:
 
     def items(self) -> int:
         """Return how many of the entries are items, and not ends of epochs. Needs no lock."""
-        # They may be taken meanwhile, which a copy made in one step does not mind. Without a GIL it takes several, and
-        # the deque complains.
+        # They may be taken in the meantime, which a copy made in one step does not mind. Without a GIL it takes
+        # several, and the deque complains.
         while True:
             with suppress(RuntimeError):
                 return sum(entry is not MARK for entry in self.entries.copy())
@@ -243,7 +243,7 @@ class Channel:
             self.counters.late.append(now or perf_counter())
 
     def note_put(self, waiting: int, now: float) -> None:
-        """Note that an entry was appended to the empty queue, or has no place, as so many wait now."""
+        """Note that an entry was appended to the empty queue, or has no place, as that many wait now."""
         if waiting == 1:
             self.counters.filled_at = now
         else:
@@ -313,7 +313,7 @@ class EpochEnds:
             self.read, self._in_hand[thread] = self.read + 1, False
 
     def count(self) -> None:
-        """Note that an end was read by somebody whom no signal interrupts."""
+        """Note that an end was read by a thread that no signal interrupts."""
         self.read += 1
 
 
@@ -335,7 +335,7 @@ class Sink(Channel):
         super().__init__(int(capacity))
         # Nobody chose that number.
         self.left_open = isinstance(capacity, LeftOpen)
-        # Set by whoever found no room; whoever pops an entry and sees it tells the engine.
+        # Set by the thread that found no room; the thread that pops an entry and sees it tells the engine.
         self.full = False
         # When the consumer told that it took something.
         self.told_at = 0.0
@@ -352,7 +352,7 @@ class Sink(Channel):
         return under_way + len(self.entries) < self.capacity + concurrency and self.guard is None
 
     def set_full(self, *, full: bool) -> None:
-        """Note whether somebody waits for room. Called with the lock held."""
+        """Note whether a thread waits for room. Called with the lock held."""
         self.full = full
 
     def put(self, entry: Entry, now: float = 0.0) -> None:
@@ -369,7 +369,7 @@ class Sink(Channel):
         self.entries.append(entry)
         if waiting >= self.capacity:
             counters.late.append(now or perf_counter())
-            # The consumer may have made room meanwhile.
+            # The consumer may have made room in the meantime.
             if len(counters.late) > waiting + 1 - self.capacity:
                 counters.catch_up(waiting + 1 - self.capacity, counters.late[-1])
         if self.readers:
@@ -390,7 +390,7 @@ class Sink(Channel):
             self.told_at = now
 
     def take_all(self) -> list[Entry]:
-        """Take the entries that nobody will read."""
+        """Take the entries that will not be read."""
         entries = list(self.entries)
         self.entries.clear()
         return entries

@@ -1,4 +1,4 @@
-"""What has been consumed of each source and which stages have done so, as a state holds it, and the way back."""
+"""The items that were consumed of each source, and the stages, as a state holds them; and the way back."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 def stages_of(config: PipelineConfig[Any]) -> list[str]:
     """Return the kinds and names of the stages.
 
-    What may differ after a resume is left out: concurrencies, orders, policies, how many items make a batch, and where
-    the stages run.
+    Whatever may differ after a resume is left out: concurrencies, orders, policies, how many items make a batch, and
+    where the stages run.
     """
     return [*_before(config), *_names(outside(config.pipes))]
 
@@ -77,7 +77,7 @@ def _names(stages: Sequence[StageConfig]) -> Iterator[str]:
 def changes_counts(config: PipelineConfig[Any]) -> str | None:
     """Return the name of a stage that is known to change how many items there are; None if there is none.
 
-    An op may do so of which this cannot be known: it returns what an object of the user's returned, say.
+    An op may do so of which this cannot be known: it returns what a user object returned, say.
     """
     return _first(outside(config.pipes))
 
@@ -122,7 +122,7 @@ def _may_return_none(function: Any, owner: type, seen: set[CodeType]) -> bool:
     for place, step in enumerate(steps):
         returned = step.opname == "RETURN_CONST" or _followed_by_return(steps, places, place)
         if returned and step.opname in ("RETURN_CONST", "LOAD_CONST") and step.argval is None:
-            # Where a context manager swallows an exception. Nearly none does.
+            # If a context manager swallows an exception. Nearly none does.
             if [before.opname for before in steps[max(0, place - 2) : place]] != ["POP_TOP", "POP_TOP"]:
                 return True
         elif returned and step.opname.startswith("CALL"):
@@ -138,7 +138,7 @@ def _followed_by_return(steps: list[dis.Instruction], places: dict[int, int], pl
 
 
 def _functions_named(function: Any, owner: type, code: CodeType) -> Iterator[FunctionType]:
-    """Yield the functions that a function may call, as far as these are variables or methods of its own."""
+    """Yield the functions that a function may call, as far as these are variables or its own methods."""
     cells = zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
     found = [function.__globals__.get(name) for name in code.co_names]
     found += [getattr(owner, name, None) for name in code.co_names]
@@ -232,7 +232,7 @@ def _pass_state(each: Pass) -> dict[str, Any]:
 
 
 def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]) -> None:
-    """Have an engine that was not started go on where a state was taken. Runs code of the sources.
+    """Make an engine that was not started go on where a state was taken. Runs code of the sources.
 
     Args:
         engine: The engine.
@@ -240,7 +240,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
         uneven: Returns the name of a stage that may change how many items there are, if there is one.
 
     Raises:
-        ValueError: If the state is damaged, or of a part of the data that cannot be shared anew. The engine is then as
+        ValueError: If the state is damaged, or of a part of the data that cannot be shared again. The engine is then as
             it was before.
     """
     epoch = _number(state, "epoch")
@@ -286,7 +286,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
 
 
 def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftovers: bool) -> None:
-    """Raise if other ranks or batch sizes cannot go on with what a state says of a source."""
+    """Raise if other ranks or batch sizes cannot go on with what a state says about a source."""
     if not part.progress.position:
         # Nothing was given to anybody.
         return
@@ -296,11 +296,11 @@ def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftove
 
 
 def check_ranks(source: Any, before: Any, uneven: str | None) -> None:
-    """Raise if what a source said of itself on one rank does not tell what the others have received.
+    """Raise if what a source said about itself on one rank does not tell what the others have received.
 
     Args:
         source: The source.
-        before: What it said.
+        before: Its state before.
         uneven: The name of a stage that may have changed how many items there are, if there is one.
 
     Raises:
@@ -321,10 +321,10 @@ _LEFT_OVER = (
 
 
 def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
-    """Have an engine that was not started take its share of what several ranks have not received.
+    """Make an engine that was not started take its share of what several ranks have not received.
 
     Raises:
-        ValueError: If a state is damaged, or if they cannot be shared anew. The engine is then as it was before.
+        ValueError: If a state is damaged, or if they cannot be shared again. The engine is then as it was before.
     """
     source = engine.sources[0]
     if len(engine.sources) > 1 or not can_merge(source.iterable):
@@ -339,7 +339,7 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
 
 
 class _Part(NamedTuple):
-    """What a state says of one source."""
+    """One source's part of a state."""
 
     progress: Progress
     passes: list[Pass]
@@ -360,7 +360,7 @@ def _received_of(part: _Part, *, in_order: bool) -> Received:
     """Return what was received of the first pass that the consumer was not done with.
 
     Args:
-        part: What the state says of the source.
+        part: The source's part of the state.
         in_order: Whether the pipeline delivers in the order of the source. What was received beyond others was dropped
             then, and will be dropped again: the other ranks need not know of it.
     """
@@ -373,7 +373,7 @@ def _received_of(part: _Part, *, in_order: bool) -> Received:
 
 
 def source_state(state: dict[str, Any], source: Any) -> Any:
-    """Return what a source with shares would say of itself if its consumer had received what a state says.
+    """Return what a source with shares would say about itself if its consumer had received what a state says.
 
     Raises:
         ValueError: If the state is damaged, or says that only some of the results of an item were received.

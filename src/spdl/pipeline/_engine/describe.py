@@ -1,4 +1,4 @@
-"""What a running engine tells those who watch it: its description, its statistics, its page."""
+"""The view of a running engine from outside: its description, its statistics, its page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spdl.pipeline._world import perf_counter
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
 
-# So much is told of the command, which may be a program of its own.
+# So much is told about the command, which may be a separate program.
 _WORDS, _WORD = 9, 100
 
 # What launchers tell the processes of a job. Where they meet tells one job from another.
@@ -90,7 +90,7 @@ def _sentence(head: PageHead, sample: Sample, stores: tuple[StoreCounts, ...]) -
     return sentence(head, sample, stores)
 
 
-# How many threads have a row, at least: some may be added, and executors have threads of their own.
+# How many threads have a row, at least: some may be added, and executors have their own threads.
 _ROWS = 64
 _ROWS_PER_THREAD = 4
 
@@ -108,7 +108,7 @@ def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the f
 
 
 def open_page(engine: Engine, head: PageHead) -> Page:
-    """Return the page of an engine that begins; one that nobody sees, if there is no place for it."""
+    """Return the page of an engine that begins; one without readers, if there is no place for it."""
     rows = max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads)
     file = make_page_file(f"{head.pid}-{engine.pipeline_id}", pack_head(head), rows=rows)
     columns = COLUMNS + len(head.sources) + len(head.stages)

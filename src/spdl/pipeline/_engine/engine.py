@@ -34,8 +34,8 @@ class Engine:
 
     * A free worker takes the ready work nearest the sink, and carries the item on from stage to stage.
     * Nobody overtakes: an item enters a stage through its queue unless that queue is empty.
-    * Whoever leaves ready work behind wakes one idle worker, unless one is already on its way; the woken one does
-      the same. So there are never more workers awake than there is work.
+    * The thread that leaves ready work behind wakes one idle worker, unless one is already on its way; the woken one
+      does the same. So there are never more workers awake than there is work.
     * The right to pull the source is a token.
     """
 
@@ -96,7 +96,7 @@ class Engine:
         make_event_loop: Callable[[Engine], EventLoop],
     ) -> None:
         self.pipeline_id = pipeline_id
-        # Reentrant only because it knows its owner: nobody takes it twice.
+        # Reentrant only because it knows its owner: no thread takes it twice.
         self.lock = RLock()
         self.sink = Sink(sink_capacity)
         self.lineage = Lineage(num_sources)
@@ -105,7 +105,7 @@ class Engine:
         self.sources: list[Source] = []
         # Returns a source that a worker may pull now.
         self.pullable: Callable[[], Source | None] = self._pullable_in_turns
-        # Locates their items, if somebody else knows where these come from.
+        # Locates their items, if another part knows where these come from.
         self._locate: Callable[[int], ItemContext] | None = None
         self.nodes: list[Node] = []
         # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
@@ -141,11 +141,11 @@ class Engine:
         self.out_of_order_before = 0
         # A stage that has changed how many items there are in an earlier run, if one has.
         self.uneven: str | None = None
-        # What other processes read of it.
+        # The page that other processes read.
         self.page = no_page(COLUMNS)
         # What its loader's arguments set of it, if a loader runs it.
         self.loader: LoaderArguments | None = None
-        # What does not change of it, once somebody has asked, and whether a page is to be made that has it.
+        # What does not change of it, once somebody has asked, and whether a page should be made that has it.
         self.head: PageHead | None = None
         self._page_is_due = False
         self._make_event_loop = make_event_loop
@@ -172,8 +172,8 @@ class Engine:
 
         Args:
             sources: The sources.
-            nodes: The stages, each behind all that feed it.
-            needs_event_loop: Whether there is something for the event loop besides sources and stages.
+            nodes: The stages, each after all that feed it.
+            needs_event_loop: Whether there is something for the event loop apart from sources and stages.
         """
         self.sources = sources
         if len(sources) == 1:
@@ -229,18 +229,18 @@ class Engine:
             self.event_loop.wake()
 
     def has_work(self, node: Node) -> None:
-        """Count a turn, besides those of its queue, that waits at a node."""
+        """Count a turn, apart from those of its queue, that waits at a node."""
         if not node.on_loop:
             self.waiting += 1
         elif self.event_loop is not None:
             self.event_loop.wake()
 
     def add_turns(self, count: int = 1) -> None:
-        """Count turns that workers have to take. Whoever calls it sees to it that one of them looks."""
+        """Count turns that workers have to take. The thread that calls it sees to it that one of them looks."""
         self.waiting += count
 
     def remove_turns(self, count: int = 1) -> None:
-        """Count turns that are taken, or that nobody has to take any more."""
+        """Count turns that are taken, or that need not be taken any more."""
         self.waiting -= count
 
     def made_room(self, feeder: Node | Source) -> None:
@@ -268,13 +268,13 @@ class Engine:
         sources = self.sources
         for index, source in enumerate(sources):
             if source.pullable():
-                # The next look begins behind this one.
+                # The next look begins after this one.
                 self.sources = sources[index + 1 :] + sources[: index + 1]
                 return source
         return None
 
     def room_in_sink(self) -> None:
-        """Tell everybody that the consumer made room where somebody had found none."""
+        """Tell all threads that the consumer made room after a thread had found none."""
         try:
             self.sink.set_full(full=False)
             self.progressed()
@@ -305,7 +305,7 @@ class Engine:
         return None
 
     def progressed(self) -> None:
-        """Wake one idle worker if there is work that nobody is on the way to."""
+        """Wake one idle worker if there is work that no thread is on the way to."""
         workers = self.workers
         if not workers.idle or workers.waking:
             return
@@ -317,7 +317,7 @@ class Engine:
         self.wanted_when_full = bool(self.permit_free) or any(map(Source.is_wanted_when_full, self.sources))
 
     def release_to_user(self) -> None:
-        """Release the lock before code of the user's runs, seeing to what is left behind."""
+        """Release the lock before user code runs, seeing to what is left behind."""
         self.progressed()
         self.lock.release()
 
@@ -353,12 +353,12 @@ class Engine:
 
     def has_pulled(self) -> bool:
         """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
-        # A merge of the user's may make items of its own.
+        # A user's merge may make items of its own.
         made = self.nodes and self.nodes[-1].counters.emitted
         return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
 
     def locate_by(self, locate: Callable[[int], ItemContext]) -> None:
-        """Have somebody else say where the sources' items come from. Called before anything runs."""
+        """Let another part say where the sources' items come from. Called before anything runs."""
         self._locate = locate
 
     def locate_item(self, root: int) -> ItemContext:
@@ -422,7 +422,7 @@ class Engine:
         Args:
             node: The stage that gives the item up.
             attempt: The last attempt.
-            error: What it raised.
+            error: The exception that it raised.
             count: How many items of this stage have failed so far, this one included.
             callback: The stage's ``on_failure``.
         """
@@ -454,7 +454,7 @@ class Engine:
         # It is the parent's.
         self.show(no_page(COLUMNS + len(self.sources) + len(self.nodes)))
         self.sink.entries.clear()
-        # A thread of its own has forked, within code of the user's. If it comes back it ends, and the process with it.
+        # One of its threads has forked, within user code. If it comes back it ends, and the process with it.
         if self.is_mine():
             self.stopping = True
         # Any other thread that held the lock is not there any more.
@@ -538,7 +538,7 @@ class Engine:
             if not node.finished and self._is_finished(node):
                 node.finish_stage(perf_counter())
                 if self.event_loop is not None:
-                    # Merges of the user's tell each branch's end.
+                    # Users' merges tell each branch's end.
                     self.event_loop.wake()
                 self.reporter.stage_ended(node.counters)
         if all(node.finished for node in self.nodes) and all(source.is_finished() for source in self.sources):
@@ -555,7 +555,7 @@ class Engine:
         return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
 
     def finish(self) -> None:
-        """Note that nothing more will come, and tell everybody."""
+        """Note that nothing more will come, and tell all threads."""
         if self.done:
             return
         if (found := self.failure_at_end()) is not None:
@@ -570,7 +570,7 @@ class Engine:
 
     def failure_at_end(self) -> tuple[Node, RuntimeError] | None:
         """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
-        # After a request to stop the rest of the items is missing, which is no failure.
+        # After a request to stop the rest of the items is missing, which is not a failure.
         if self.failures or self.stopping:
             return None
         stages = [(node.name, node.counters) for node in self.nodes]
@@ -589,9 +589,9 @@ class Engine:
         """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
 
         Args:
-            where: What failed.
-            root: Where the item came from that it failed on, if it was an item.
-            error: What it failed with.
+            where: The part that failed.
+            root: The item's origin that it failed on, if it was an item.
+            error: The exception.
             cut_off: The last stage that is given up, if it is not ``where``.
         """
         origin = None if root is None else partial(self.lineage.describe, root)

@@ -42,7 +42,7 @@ class Lifespan:
         self.ended = False
 
     async def enter(self) -> None:
-        """Enter them in order. What they raise fails the pipeline."""
+        """Enter them in order. An exception from one fails the pipeline."""
         for context in self._contexts:
             error = await _run(partial(self._enter, context))
             if error is None:
@@ -61,7 +61,7 @@ class Lifespan:
         self._entered.append(context)
 
     def begins_to_end(self) -> bool:
-        """Return True, once, if the context managers are to be left now. Called with the lock held."""
+        """Return True, once, if the context managers should be left now. Called with the lock held."""
         if self.leaving or not self.stage.is_finished():
             return False
         self.leaving = True
@@ -73,7 +73,7 @@ class Lifespan:
         while self._entered:
             error = await _run(partial(self._entered.pop().__aexit__, None, None, None))
             if error is not None:
-                # The others are left all the same.
+                # The others are left anyway.
                 self._fail(error)
         with engine.lock:
             self.ended = True
@@ -144,10 +144,10 @@ async def _run_task(factory: BackgroundTaskFactory) -> None:
 
 
 class EventLoopThread:
-    """One event loop in a thread of its own, started only when the graph needs it.
+    """One event loop in its own thread, started only when the graph needs it.
 
     It takes items for its stages itself, under the engine's lock, and is woken only when there may be something new
-    for it: an item in an empty queue, room where it found none, or the end.
+    for it: an item in an empty queue, room after it found none, or the end.
     """
 
     def __init__(
@@ -192,14 +192,14 @@ class EventLoopThread:
         return all(lifespan.ended for lifespan in self._lifespans)
 
     def wake(self) -> None:
-        """Have the loop look at its queues. Called with the engine's lock held."""
+        """Make the loop look at its queues. Called with the engine's lock held."""
         if not self._woken:
             # In this order, which a Ctrl-C may come between. The loop looks under the lock, so not before both.
             self.post(self._look)
             self._woken = True
 
     def stop_or_wake(self) -> None:
-        """Have the loop see that the engine is done or stopping. Needs no lock."""
+        """Make the loop see that the engine is done or stopping. Needs no lock."""
         self.post(self._end.set)
 
     def adopt(self, awaited: Awaited, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -217,13 +217,13 @@ class EventLoopThread:
         return future
 
     def post(self, function: Callable[[], object]) -> None:
-        """Have the loop call a function. Needs no lock."""
+        """Make the loop call a function. Needs no lock."""
         # A closed loop has nothing to learn.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
 
     async def close(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Close an async generator in the current task, which is not interrupted meanwhile."""
+        """Close an async generator in the current task, which is not interrupted in the meantime."""
         task = asyncio.current_task()
         assert task is not None
         # One within hooks is closed by another one, which may be in the middle of being closed.
@@ -241,7 +241,7 @@ class EventLoopThread:
             task.cancel()
 
     def awaits_others(self) -> bool:
-        """Return whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
+        """Return whether nothing but tasks that belong to no stage keep the thread from ending. Needs no lock."""
         return self._ending_others and asyncio.current_task(self._loop) is None
 
     def suspended(self) -> list[asyncio.Task[None]]:
@@ -289,7 +289,7 @@ class EventLoopThread:
     def _crash(self, error: BaseException) -> None:
         if self._engine.forked:
             end_forked_child(self._engine, error)
-        # Once the pipeline ends, it is no news what an op makes of its cancellation.
+        # Once the pipeline ends, it does not matter what an op makes of its cancellation.
         if not self._engine.is_over():
             self._engine.crash(error)
         # Between two tasks the thread holds it only if one died with it.
@@ -305,7 +305,7 @@ class EventLoopThread:
                 return
             arrivals, self._arrivals = self._arrivals, []
             for source in engine.sources:
-                # A thread of its own is not among those that look again now.
+                # Its own thread is not among those that look again now.
                 if source.on_loop and source.wants_room:
                     source.stop_wanting_room()
             self._serve()
@@ -356,7 +356,7 @@ class EventLoopThread:
         for source in engine.sources:
             if isinstance(source, AsyncSource):
                 self._pulls[self._spawn(source.serve(self))] = source
-        # Also where a short pipeline has ended by itself, and was stopped afterwards.
+        # Also if a short pipeline has ended by itself, and was stopped afterwards.
         if self._factories and (engine.done or not engine.stopping):
             self._background = RunningTasks(self._factories)
             await self._background.begin()

@@ -1,4 +1,4 @@
-"""Letting go of what is the user's: sources, ops, hooks, executors and failures, once nobody needs them."""
+"""Letting go of what is the user's: sources, ops, hooks, executors and failures, once they are no longer needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spdl.pipeline._world import RLock
 
 
 class DeferredDrops(list[Any]):
-    """Objects that were taken out of the engine under its lock. Whoever releases the lock next drops them."""
+    """Objects that were taken out of the engine under its lock. The thread that releases the lock next drops them."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class DeferredDrops(list[Any]):
 def drop_all(objects: list[Any]) -> None:
     """Empty a list of unwanted objects. Called without the engine's lock, since finalizers may run now."""
     for value in objects:
-        # An op returned it to a stage that had ended meanwhile. Python would complain that it was never awaited.
+        # An op returned it to a stage that had ended in the meantime. Python would complain that it was never awaited.
         if type(value) is CoroutineType and not value.cr_running and not value.cr_suspended:
             # Another thread that has it may begin to run it at this very moment.
             with contextlib.suppress(Exception):
@@ -37,7 +37,7 @@ def drop_all(objects: list[Any]) -> None:
 
 
 def _close(generator: GeneratorType[Any, Any, Any]) -> None:
-    """Close a generator that has more results, of which none is wanted. What it raises is logged.
+    """Close a generator that has more results, of which none is wanted. An exception from it is logged.
 
     Dropping it would do the same with a GIL. Without one, a generator that another thread made, which may be asleep,
     would live on.
@@ -49,10 +49,10 @@ def _close(generator: GeneratorType[Any, Any, Any]) -> None:
 
 
 class Holder(Protocol):
-    """A part of the engine that holds objects of the user's."""
+    """A part of the engine that holds user objects."""
 
     def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+        """Return the user's objects, and forget them. Called with the lock held, when nothing runs any more."""
 
 
 class LettingGo:
@@ -63,7 +63,7 @@ class LettingGo:
 
     Args:
         lock: The engine's lock.
-        drops: What else is to be dropped without it.
+        drops: What else should be dropped without it.
         needed: Returns whether anybody but these threads needs the objects, or still may.
     """
 
@@ -92,16 +92,16 @@ class LettingGo:
         drop_all(dropped)
 
     def call_ends(self) -> list[Any]:
-        """Note that a call in an executor of the user's has ended, which may have outlasted all threads.
+        """Note that a call in a user's executor has ended, which may have outlasted all threads.
 
         Called with the lock held.
 
         Returns:
-            What is to be dropped without it.
+            What should be dropped without it.
         """
         unneeded = self.take_unneeded()
         if not unneeded:
-            # Whoever waits for what comes of the call drops the rest.
+            # The thread that waits for what comes of the call drops the rest.
             return []
         self._drops.extend(unneeded)
         return self._drops.take()
@@ -113,7 +113,7 @@ class LettingGo:
         drop_all(dropped)
 
     def _one_less(self) -> list[Any]:
-        """Note that a thread ends; return what is to be dropped without the lock. Called with the lock held."""
+        """Note that a thread ends; return what should be dropped without the lock. Called with the lock held."""
         self._threads -= 1
         self._drops.extend(self.take_unneeded())
         return self._drops.take()

@@ -48,7 +48,7 @@ def end_forked_child(engine: Engine, error: BaseException | None = None) -> NoRe
 
     Args:
         engine: The engine.
-        error: What the code of the user's raised in the child, if that is no failure of the engine's yet.
+        error: The exception that user code raised in the child, if that is not a failure of the engine's yet.
     """
     errors = [error, *(failure for _, failure in engine.failures.stages)]
     ends = next((found for error in errors if (found := _exit_in(error)) is not None), None)
@@ -90,7 +90,7 @@ _SOURCE_GRACE = 0.5
 _SLICE = 0.02
 
 _RUNNING: WeakSet[Engine] = WeakSet()
-# What the interpreter calls at its exit: the latest of these, at least.
+# The functions that the interpreter calls at its exit: the latest of these, at least.
 _AT_EXIT: list[Callable[[], None]] = []
 
 
@@ -98,11 +98,11 @@ def watch(engine: Engine) -> None:
     """Stop the engine at the interpreter's exit, and mark it dead in forked children."""
     _RUNNING.add(engine)
     before_children_are_awaited(_stop_all, PIPELINES)
-    # What was registered last is called first. multiprocessing, and the modules that own worker processes, end these at
-    # the exit: a pipeline that still ran then would take that for deaths.
+    # The last registered function is called first. multiprocessing, and the modules that own worker processes, end
+    # these at the exit: a pipeline that still ran then would take that for deaths.
     before = list(_AT_EXIT)
 
-    # A function of its own, so that the one before can stay until it is there: a Ctrl-C may come between any two steps.
+    # A separate function, so that the one before can stay until it is there: a Ctrl-C may come between any two steps.
     def stop() -> None:
         _stop_all()
 
@@ -167,7 +167,7 @@ def drop_remains(engine: Engine) -> None:
 
 
 def forget(engine: Engine) -> None:
-    """Stop, and let go of what nobody can ask for any more: the pipeline is gone. May be called by a finalizer."""
+    """Stop, and let go of what can no longer be asked for: the pipeline is gone. May be called by a finalizer."""
     engine.request_stop()
     # A finalizer inside a critical section must not run others there. After the interpreter's exit there may be nobody
     # to give the lock back.
@@ -221,7 +221,7 @@ if hasattr(os, "register_at_fork"):
 def start(engine: Engine, *, shown: bool = True) -> None:
     """Start the threads, and before them everything that must not be started beside threads.
 
-    A request to stop may come meanwhile. It ends the start.
+    A request to stop may come in the meantime. It ends the start.
     """
     with engine.lock:
         # Executors are needed, though no thread is there yet: who stops the pipeline must not let go of them.
@@ -266,7 +266,7 @@ def _start(engine: Engine, *, shown: bool) -> None:
 
 
 def _describe(engine: Engine) -> None:
-    """Note what other processes are told of the pipeline, unless the user does not want them to watch."""
+    """Note what other processes are told about the pipeline, unless the user does not want them to watch."""
     if OBSERVABLE and os.environ.get("SPDL_OBSERVE") != "0":
         # Imported here because declaring and building pipelines needs none of it.
         from spdl.pipeline._engine.describe import describe, prepare_page  # noqa: PLC0415
@@ -298,7 +298,7 @@ def useful_workers(engine: Engine) -> int:
     # Each source may block, so each has a worker that counts as none of the ops'.
     pullers = sum(not (source.on_loop or source.dedicated) for source in engine.sources)
     ops = sum(node.concurrency for node in engine.ranked if node.on_workers)
-    # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
+    # If ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
     spare = ops >= num_threads and bool(engine.permit_free)
     return min(num_threads, useful) + max(1, pullers) + spare
 
@@ -350,7 +350,7 @@ def set_limits(engine: Engine, concurrency: Mapping[Node, int], num_threads: int
 
 
 def _apply(engine: Engine) -> None:
-    """Have everybody look who may have something to do now."""
+    """Make all threads look that may have something to do now."""
     if engine.workers.started():
         for thread in engine.workers.add_up_to(useful_workers(engine)):
             thread.start()

@@ -34,7 +34,7 @@ class Attempt(NamedTuple):
 
 
 class KeepsItems(Protocol):
-    """Knows when an object of the user's has kept items past a result: `Kept` does."""
+    """Knows when a user object has kept items past a result: `Kept` does."""
 
     def last_epoch(self) -> int | None:
         """Return the number of the last epoch in which it did."""
@@ -100,9 +100,9 @@ class Node:
     coreless_elsewhere = 0.0
     # True if it runs anything on its items.
     has_tasks = True
-    # True if an object of the user's carries its items, so that nobody knows which of them are in it.
+    # True if a user object carries its items, so that the engine cannot know which of them are in it.
     hides_items = False
-    # True if its results are objects of their own, and no items that it was given.
+    # True if its results are their own objects, and no items that it was given.
     makes_items = False
     # True if its counters show how many items it took, and how long it waited for them.
     counts_gets = True
@@ -111,7 +111,7 @@ class Node:
         self.engine = engine
         self.name = name
         self.op = op
-        # Where a thread notes on the page that it has begun to run the op.
+        # The column in which a thread notes on the page that it has begun to run the op.
         self.column = IDLE
         # The number of items it may work on at once, and the number it works on: each of these holds a slot.
         self.concurrency = int(concurrency)
@@ -121,9 +121,9 @@ class Node:
         # Nobody chose that number.
         self.left_open = isinstance(concurrency, LeftOpen)
         self.counters = StageCounters()
-        # Where its items wait. A stage that merges has several such channels; this is the first.
+        # The queue of its items. A stage that merges has several such channels; this is the first.
         self.input = Channel()
-        # Where its results go, and which stage takes them from there; None is the consumer.
+        # The destination of its results, and which stage takes them from there; None is the consumer.
         self.output = Channel()
         self.next: Node | None = None
         # The entries of both channels, and how many may lie in the output and be under way to it: at hand for the
@@ -142,7 +142,7 @@ class Node:
         # Nothing more will come out of it; it was given up.
         self.finished = False
         self.cancelled = False
-        # Served by the event loop, and it found no room: whoever makes room tells the loop.
+        # Served by the event loop, and it found no room: the thread that makes room tells the loop.
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
@@ -196,7 +196,7 @@ class Node:
 
     def limits_changed(self) -> None:
         """Called when its concurrency, or the capacity of its output, has changed."""
-        # Whoever looks at the room alone finds none where more than the room has to be asked for.
+        # The thread that looks at the room alone finds none where more than the room has to be asked for.
         self.room = -1 if self.output.guard else self.output.capacity + self.concurrency
 
     def begin(self, now: float) -> None:
@@ -219,10 +219,10 @@ class Node:
         """Prepare to make batches of an earlier run again. Called before anything runs, if there are any."""
 
     def start_afresh(self) -> None:
-        """Forget what another pipeline has left in an object of the user's. Called before anything runs."""
+        """Forget what another pipeline has left in a user object. Called before anything runs."""
 
     def note_state(self) -> None:
-        """Note what an object of the user's says of itself. Called before anything runs; runs code of the user's."""
+        """Note a user object's own state. Called before anything runs; runs user code."""
 
     def changed_counts(self) -> bool:
         """Return whether it is seen to have made another number of items than it got."""
@@ -237,7 +237,7 @@ class Node:
         return None
 
     def keeps_items(self) -> KeepsItems | None:
-        """Return what knows when an object of the user's has kept items past a result; None if it never says so."""
+        """Return what knows when a user object has kept items past a result; None if it never says so."""
         return None
 
     def begins_threads(self) -> bool:
@@ -248,7 +248,7 @@ class Node:
         """Do what must be done before the engine has threads."""
 
     def threads(self) -> list[Thread]:
-        """Return the threads of its own that are to be started with the workers. Called with the lock held."""
+        """Return its own threads that should be started with the workers. Called with the lock held."""
         return []
 
     def engines_inside(self) -> list[Engine]:
@@ -256,7 +256,7 @@ class Node:
         return []
 
     def interrupt(self) -> None:
-        """Have its own threads look again. Takes no lock, and may be called from anywhere at any time."""
+        """Make its own threads look again. Takes no lock, and may be called from anywhere at any time."""
 
     # ---- the scheduler's questions ----
 
@@ -265,7 +265,7 @@ class Node:
         raise NotImplementedError
 
     def offer(self, root: Root, value: Any) -> bool:
-        """Take an item on its way to the empty queue, if no more than that is to be done now."""
+        """Take an item on its way to the empty queue, if no more than that should be done now."""
         raise NotImplementedError
 
     def turn(self) -> None:
@@ -281,7 +281,7 @@ class Node:
         raise NotImplementedError
 
     def wants_server(self) -> bool:
-        """Return whether the event loop is to start a `serve` now. Called with the lock held."""
+        """Return whether the event loop should start a `serve` now. Called with the lock held."""
         return False
 
     async def serve(self) -> None:
@@ -309,7 +309,7 @@ class Node:
         return self.running
 
     def has_room(self, reserved: int) -> bool:
-        """Return whether a result has a place to go besides ``reserved`` ones, and note the wait if not."""
+        """Return whether a result has a place to go apart from ``reserved`` ones, and note the wait if not."""
         # The second half is the first for the usual channel; asking it costs a call.
         slots = self.concurrency if self.output.guard else self.room - self.output.capacity
         if reserved + len(self.out) < self.room or self.output.has_place(reserved, slots):
@@ -356,7 +356,7 @@ class Node:
         return len(self.queue)
 
     def capacity(self) -> int:
-        """Return how many may wait there besides those that hold slots of the stages before."""
+        """Return how many may wait there apart from those that hold slots of the stages before."""
         return sum(channel.capacity for channel in self.inputs())
 
     def slot_taken(self) -> None:
@@ -380,7 +380,7 @@ class Node:
         self.wants_room = False
 
     def room_made(self) -> None:
-        """Called with the lock held when there may be room again where there was none."""
+        """Called with the lock held when there may be room again after there was none."""
         if self.engine.event_loop is not None:
             self.engine.event_loop.wake()
 
@@ -422,12 +422,12 @@ class Node:
         return dropped
 
     def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+        """Return the user's objects, and forget them. Called with the lock held, when nothing runs any more."""
         op, self.op = self.op, None
         return [op, *self.discard()]
 
     def calls_executor(self) -> bool:
-        """Return whether its op runs in an executor of the user's."""
+        """Return whether its op runs in a user's executor."""
         return False
 
     def num_processes(self) -> int:
@@ -447,7 +447,7 @@ class Node:
         return self.on_loop and bool(self.queue) and self.admits()
 
     def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
-        """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
+        """Withdraw what waits in an executor; return how many calls still run there after that many seconds."""
         return 0
 
     def excess_of_failures(self, verdict: str) -> RuntimeError:

@@ -30,7 +30,7 @@ from spdl.pipeline._world import Thread, get_ident, perf_counter
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
 
-# So many elements of a sequence are looked at, evenly spread.
+# That many elements of a sequence are looked at, evenly spread.
 _SAMPLED = 16
 
 _SEQUENCES = (list, tuple, range, str, bytes)
@@ -39,7 +39,7 @@ _SEQUENCES = (list, tuple, range, str, bytes)
 class SourceIdentity:
     """The type of a source, and what else tells it from others: its length, and some items of built-in sequences.
 
-    A source with a state of its own compares that itself.
+    A source with its own state compares that itself.
     """
 
     __slots__ = ("_complete", "_known", "_source")
@@ -55,7 +55,7 @@ class SourceIdentity:
         return str(self._known["type"])
 
     def note(self) -> None:
-        """Look at the source before it is let go, as far as that runs no code of the user's."""
+        """Look at the source before it is let go, as far as that runs no user code."""
         if type(self._source) in _SEQUENCES:
             self.complete()
 
@@ -84,7 +84,7 @@ class SourceIdentity:
         return source
 
 
-# Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
+# If pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
 _SHORT = 20e-6
 
@@ -95,14 +95,14 @@ class Puller(Protocol):
     thread: Thread
 
     def wake(self) -> None:
-        """Have the thread look again. Needs no lock."""
+        """Make the thread look again. Needs no lock."""
 
 
 class Source:
     """The iterator that feeds the first stage.
 
-    Whoever holds the token (``pulling``) pulls one item without the lock. ``iter()`` and ``next()`` calls are thus
-    serialised, but may come from different threads.
+    The thread that holds the token (``pulling``) pulls one item without the lock. ``iter()`` and ``next()`` calls are
+    thus serialised, but may come from different threads.
     """
 
     __slots__ = (
@@ -171,7 +171,7 @@ class Source:
         # If True, it is iterated again and again, and each pass is an epoch.
         self.continuous = continuous
         self.iterator: Any = None
-        # Where its items go: the channel in front of the first stage, or the sink if there is no stage.
+        # The destination of its items: the channel in front of the first stage, or the sink if there is no stage.
         self.output = Channel()
         self.out = self.output.entries
         self.next_stage: Node | None = None
@@ -188,9 +188,9 @@ class Source:
         self.pulled_at = 0.0
         # Its pulls take so long that one is worth a wake-up of its own.
         self.takes_long = False
-        # Where a thread notes on the page that it has begun to pull it.
+        # The column in which a thread notes on the page that it has begun to pull it.
         self.column = IDLE
-        # Pulls it in a thread of its own, if that was asked for.
+        # Pulls it in its own thread, if that was asked for.
         self.dedicated: Puller | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
@@ -199,7 +199,7 @@ class Source:
         self.ended_at = 0.0
         # It ran out by itself or was closed, so there is nothing to close.
         self.exhausted = False
-        # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
+        # Served by the event loop or its own thread, which found no room: the thread that makes room tells it.
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
@@ -217,7 +217,7 @@ class Source:
         self.column = column
 
     def dedicate(self, puller: Puller) -> None:
-        """Leave pulling to a thread of its own."""
+        """Leave pulling to its own thread."""
         self.dedicated = puller
 
     def begin(self, now: float) -> None:
@@ -232,21 +232,21 @@ class Source:
         Args:
             passes: The passes that the consumer was not done with.
             following: The number of the next pass.
-            resumption: What is left of them.
+            resumption: The rest of them.
         """
         self.passes.restore(passes, following)
         self.state_behind = resumption.state
         self.resumption = resumption
 
     def must_replay(self) -> bool:
-        """Return whether an earlier run has begun a pass that is to go on."""
+        """Return whether an earlier run has begun a pass that should go on."""
         return self.resumption is not None and self.resumption.goes_on()
 
     def begin_pass(self, lineage: Lineage, epochs_read: int) -> Leg | None:
         """Note that a pass begins. Needs no lock.
 
         Args:
-            lineage: Where its items will be noted.
+            lineage: The lineage that will note its items.
             epochs_read: How many epochs the consumer has seen the end of.
 
         Returns:
@@ -288,7 +288,7 @@ class Source:
         return self.passes.locate(position)
 
     def note_end(self) -> BaseException | None:
-        """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
+        """Note the source's own state after a pass, and return what it raises. Needs no lock."""
         try:
             if self.current is not None and self.current.end is None:
                 self.state_behind = state_behind(self.iterable, self.current.state)
@@ -300,12 +300,12 @@ class Source:
         return None
 
     def note_state(self) -> None:
-        """Note what the source says of itself before the first pass. Runs code of the user's."""
+        """Note the source's own state before the first pass. Runs user code."""
         if self.resumption is None:
             self.state_behind = self.own_state()
 
     def own_state(self) -> Any:
-        """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
+        """Return the source's own state before a pass; None if it says nothing. Runs user code."""
         return state_of_next_pass(self.iterable)
 
     # ---- whether to pull ----
@@ -335,13 +335,13 @@ class Source:
         return int(self.pulling)
 
     def wants_worker(self) -> bool:
-        """Return whether an idle worker is to be woken to pull it."""
+        """Return whether an idle worker should be woken to pull it."""
         return bool(self.pullable()) and (self.engine.workers.permits > 0 or self.is_wanted_when_full())
 
     def is_wanted_when_full(self) -> bool:
-        """Return whether an idle worker is to be woken to pull it even though no more ops may run."""
+        """Return whether an idle worker should be woken to pull it even though no more ops may run."""
         first = self.next_stage
-        # Whoever runs an op comes here itself after it. That is soon enough for short pulls.
+        # The thread that runs an op comes here itself after it. That is soon enough for short pulls.
         return self.takes_long or first is None or first.on_loop or not first.on_workers
 
     def _note_pace(self) -> None:
@@ -355,13 +355,13 @@ class Source:
     # ---- pulling ----
 
     def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
-        """Pull one item. Called and returns with the lock held, which it releases meanwhile.
+        """Pull one item. Called and returns with the lock held, which it releases in the meantime.
 
         Args:
-            hand: An empty list, where it leaves the item: nobody else may keep that alive.
+            hand: An empty list, where it leaves the item: nothing else may keep that alive.
 
         Returns:
-            The item's root; None if there is no item, or nobody wants it any more.
+            The item's root; None if there is no item, or it is no longer wanted.
         """
         engine, counters = self.engine, self.counters
         self.pulling = True
@@ -443,7 +443,7 @@ class Source:
         return self.engine.lineage.admit(self.index)
 
     def note_wait(self, now: float) -> None:
-        """Note how long this pull was put off, since the item before had no place behind it."""
+        """Note how long this pull was put off, since the item before had no place after it."""
         counters = self.counters
         self.engine.page.rows[get_ident()][self.column] = now
         if self.pulled_at:
@@ -526,7 +526,7 @@ class Source:
             self.ended_at = perf_counter()
 
     def is_wanted(self) -> bool:
-        """Return whether anybody waits for what it gives. Where nobody does, what is downstream may have ended."""
+        """Return whether its items are still wanted. If not, what is downstream may have ended."""
         return not (self.ended or self.engine.stopping)
 
     def must_be_closed(self) -> bool:
@@ -538,7 +538,7 @@ class Source:
     def close(self) -> None:
         """Close the iterator after an early end. Called and returns with the lock held, which it releases meanwhile."""
         engine = self.engine
-        # `stop` waits for it: a source that is pulled may block for ever, one that is closed may have to commit.
+        # `stop` waits for it: a source that is pulled may block forever, one that is closed may have to commit.
         self.closing = True
         engine.lock.release()
         failure: BaseException | None = None
@@ -556,7 +556,7 @@ class Source:
             engine.fail(self, None, failure)
 
     def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+        """Return the user's objects, and forget them. Called with the lock held, when nothing runs any more."""
         kept = [self.iterable, self.iterator, self.identity.let_go()]
         self.iterable, self.iterator = (), None
         return kept
@@ -570,31 +570,31 @@ class Source:
 
     def is_finished(self) -> bool:
         """Return whether nothing more will come."""
-        # After a failure, or where it was given up, nobody waits for a source, which may block for ever: what it
+        # After a failure, or if it was given up, no thread waits for a source, which may block forever: what it
         # yields is discarded.
         return self.ended and (not self.pulling or self.unwanted or bool(self.engine.failures))
 
     def interrupt(self) -> None:
-        """Wake whoever waits in or for the source, as far as that is possible. Needs no lock."""
+        """Wake the thread that waits in or for the source, as far as that is possible. Needs no lock."""
         if self.dedicated is not None:
             self.dedicated.wake()
         iterator = self.iterator
-        # An iterator of the user's may lie about its `__class__`, or fail to tell.
+        # A user's iterator may lie about its `__class__`, or fail to tell.
         if issubclass(type(iterator), Interruptible):
             iterator.interrupt()
 
     # ---- room ----
 
     def want_room(self) -> None:
-        """Note that whoever pulls the source waits for room."""
+        """Note that the thread that pulls the source waits for room."""
         self.wants_room = True
 
     def stop_wanting_room(self) -> None:
-        """Note that whoever pulls the source looks for room again."""
+        """Note that the thread that pulls the source looks for room again."""
         self.wants_room = False
 
     def room_made(self) -> None:
-        """Called with the lock held when there may be a place again where there was none."""
+        """Called with the lock held when there may be a place again after there was none."""
         if self.dedicated is not None:
             self.dedicated.wake()
         elif self.engine.event_loop is not None:

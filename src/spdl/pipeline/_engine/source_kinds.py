@@ -1,4 +1,4 @@
-"""Sources pulled in a way of their own: by the event loop, by a thread of theirs, or with contexts of items."""
+"""Sources pulled in their own way: by the event loop, by a thread of theirs, or with contexts of items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DedicatedThread:
         )
 
     def wake(self) -> None:
-        """Have the thread look again. Needs no lock."""
+        """Make the thread look again. Needs no lock."""
         try:
             self._gate.release()
         except RuntimeError:  # It is open already: the thread is about to look.
@@ -178,7 +178,7 @@ class AsyncSource(Source):
             await room
 
 
-# So many indices are kept before those are looked for whose items are gone.
+# That many indices are kept before those are looked for whose items are gone.
 _FEW = 1_000
 
 
@@ -231,7 +231,7 @@ class Placed:
 
 
 class PlacedSource(IndexedSource):
-    """The same for what knows where its items come from: `ItemContext` tells of that place."""
+    """The same for what knows where its items come from: `ItemContext` tells about that place."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.source import Source
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
-# none of them had written. The later ones tell of a process that is killed then for how long it had hung. While the
+# none of them had written. The later ones tell about a process that is killed then for how long it had hung. While the
 # consumer takes what lies in the sink, which it tells nobody, it is the second.
 _LOOK_AGAIN = (0.1, 1.0, 5.0, 20.0, 60.0)
 _LOOK_AT_SINK = 1
@@ -38,9 +38,9 @@ def publish(engine: Engine) -> None:
 def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     """Wait at a worker's gate. Called and returns with the lock held.
 
-    Before and meanwhile, one worker sees to it that the page tells what has happened, since nothing more may for long.
-    While anything may still happen it looks again, more rarely if nothing does, and the next worker that does anything
-    then writes itself and wakes it.
+    Before and during that, one worker sees to it that the page tells what has happened, since nothing more may for
+    long. While anything may still happen it looks again, more rarely if nothing does, and the next worker that does
+    anything then writes itself and wakes it.
     """
     page = engine.page
     now = row[IDLE] = perf_counter()
@@ -80,7 +80,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
 
 
 def _may_go_on(engine: Engine) -> bool:
-    # A worker that runs no op may drop an item, or tell of a failure, and begin a long op afterwards.
+    # A worker that runs no op may drop an item, or tell about a failure, and begin a long op afterwards.
     return (
         bool(engine.sink.entries)
         or engine.workers.any_awake()
@@ -104,7 +104,7 @@ def serve(engine: Engine) -> None:
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
-                # Nothing else is done in this round: it may be asked to stop meanwhile.
+                # Nothing else is done in this round: it may be asked to stop in the meantime.
                 _clean_up(engine)
                 now = perf_counter()
             elif engine.waiting and (node := engine.select()) is not None:
@@ -146,8 +146,8 @@ def carry(  # noqa: C901, PLR0912, PLR0915
 
     Args:
         engine: The engine.
-        node: Where to begin: with the given item if ``root`` is not None, else with a turn of what waits there.
-        root: Where the item came from.
+        node: The node to begin with: with the given item if ``root`` is not None, else with a turn of what waits there.
+        root: The item's origin.
         hand: Holds the item, which is taken out of it: the caller must not keep it alive.
         row: The thread's row on the page.
 
@@ -192,7 +192,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 cpu = thread_time()
                 row[ITEM] = origin_of(root)
                 begin = row[node.column] = perf_counter()
-            # The queue is empty where an item is carried past it.
+            # The queue is empty if an item is carried past it.
             if (
                 not counters.waiting_since
                 or counters.waiting_for
@@ -238,12 +238,12 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 counters.busy_seconds += seconds
                 if weight:
                     counters.add_cpu(seconds, cpu, weight)
-                # The call was no task: the results to come are. What fails later, or is tried again, is the item.
+                # The call was not a task: the results to come are. What fails later, or is tried again, is the item.
                 counters.other_seconds += seconds
                 node.finish(Attempt(root, value, ticket, 1), result)
                 engine.drops.append(value)
                 break
-            # What went in is dropped before the lock is taken.
+            # The input is dropped before the lock is taken.
             value = result
             acquire()
             counters.busy_seconds += seconds
@@ -254,7 +254,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                     publish(engine)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
-                # The next op may take long as well, and nobody looks.
+                # The next op may take long as well, and no other thread looks.
                 if engine.page.sleeper is not None:
                     publish(engine)
             if value is None or node.cancelled or engine.stopping:
@@ -321,7 +321,7 @@ def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any
 
     Args:
         engine: The engine.
-        source: What to pull.
+        source: The source to pull.
         row: The thread's row on the page.
         hand: An empty list, through which the item goes.
 
@@ -353,7 +353,7 @@ def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any
 
 
 def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
-    """Wait until somebody leaves work behind. Called and returns with the lock held."""
+    """Wait until a thread leaves work behind. Called and returns with the lock held."""
     engine.settle()
     if engine.done or (engine.waiting and engine.select() is not None):
         return
@@ -368,7 +368,7 @@ def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     workers = engine.workers
     workers.idle.append(gate)
     # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer
-    # may have made room in the sink likewise.
+    # may have made room in the sink too.
     if engine.stopping or engine.pullable() is not None or (engine.waiting and engine.select() is not None):
         workers.stay_awake(gate)
         return

@@ -22,7 +22,7 @@ Method = TypeVar("Method", bound="Callable[..., Any]")
 
 # The methods that executors call, whose objects have the engine as ``engine``.
 _CALLED: set[CodeType] = set()
-# What a pool of threads does around a call.
+# The code of a pool of threads around a call.
 _AROUND = _WorkItem.run.__code__
 
 
@@ -85,10 +85,10 @@ class EventLoop(Protocol):
         """Return whether nothing is left that the pipeline must wait for. Called with the engine's lock held."""
 
     def wake(self) -> None:
-        """Have the loop look at its queues. Called with the engine's lock held."""
+        """Make the loop look at its queues. Called with the engine's lock held."""
 
     def stop_or_wake(self) -> None:
-        """Have the loop see that the engine is done or stopping. Needs no lock."""
+        """Make the loop see that the engine is done or stopping. Needs no lock."""
 
     def adopt(self, awaited: Awaited, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what an op returned, in a coroutine that ``run`` makes. Called with the engine's lock held."""
@@ -97,16 +97,16 @@ class EventLoop(Protocol):
         """Return a future that ends when room may have appeared. Called on the loop's thread with the lock held."""
 
     def post(self, function: Callable[[], object]) -> None:
-        """Have the loop call a function. Needs no lock."""
+        """Make the loop call a function. Needs no lock."""
 
     async def close(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Close an async generator in the current task, which is not interrupted meanwhile."""
+        """Close an async generator in the current task, which is not interrupted in the meantime."""
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
 
     def awaits_others(self) -> bool:
-        """Return whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
+        """Return whether nothing but tasks that belong to no stage keep the thread from ending. Needs no lock."""
 
     def suspended(self) -> list[asyncio.Task[None]]:
         """Return the tasks that do not end, though the thread is free to run them. Needs no lock."""
@@ -170,7 +170,7 @@ class Timer:
         self._changed.notify()
 
     def end(self) -> None:
-        """Have the thread look at whether it is still wanted. Called with the lock held."""
+        """Make the thread look at whether it is still wanted. Called with the lock held."""
         self._changed.notify()
 
     def _run(self) -> None:
@@ -204,8 +204,8 @@ class Timer:
 class Workers:
     """The threads that serve the stages. Guarded by the engine's lock, except where a method says otherwise.
 
-    Each worker has a gate, a lock that it waits at while it is idle. Whoever leaves ready work behind opens the gate of
-    one idle worker, unless one is on its way already.
+    Each worker has a gate, a lock that it waits at while it is idle. The thread that leaves ready work behind opens the
+    gate of one idle worker, unless one is on its way already.
 
     Attributes:
         num_threads: How many synchronous ops may run at once.
@@ -257,7 +257,7 @@ class Workers:
 
     def adopt(self, threads: list[Thread]) -> list[Thread]:
         """Note threads that end with the engine, and return them."""
-        # For each op that is abandoned one is made, and those that ended would be kept for ever. A thread that was not
+        # For each op that is abandoned one is made, and those that ended would be kept forever. A thread that was not
         # started has no identity yet.
         self.threads = [thread for thread in self.threads if thread.ident is None or thread.is_alive()] + threads
         return threads
@@ -301,7 +301,7 @@ class Workers:
 
     def wake_one(self) -> None:
         """Open the gate of the worker that became idle last."""
-        # A request to stop may have taken or opened it meanwhile.
+        # A request to stop may have taken or opened it in the meantime.
         with contextlib.suppress(IndexError, RuntimeError):
             self.idle.pop().release()
         # The worker takes the lock before it clears this. A Ctrl-C in between costs no more than a worker too many.
@@ -323,7 +323,7 @@ class Workers:
         try:
             self.idle.remove(gate)
         except ValueError:
-            # Somebody has opened it meanwhile.
+            # Another thread has opened it in the meantime.
             gate.acquire()
 
     def wake_all(self) -> None:

@@ -17,7 +17,7 @@ from spdl.pipeline._world import perf_counter
 # wait for an earlier one. They are indices into `StageCounters.waits`.
 STARVED, BLOCKED, HELD = 0, 1, 2
 
-# The first short waits for a place are all noted, then one in so many.
+# The first short waits for a place are all noted, then one in that many.
 _ALL_OF_FIRST = 256
 _ONE_OF = 16
 
@@ -89,11 +89,11 @@ class QueueCounters:
     # ---- entries that come in ----
 
     def put_timely(self, seconds: float, weight: int) -> None:
-        """Note how long a source's pull was put off because there was no place, standing for so many pulls."""
+        """Note how long a source's pull was put off because there was no place, standing for that many pulls."""
         self.put_times.add(seconds, weight)
 
     def catch_up(self, excess: int, now: float) -> None:
-        """Note how long those entries waited that have a place now, when so many still have none."""
+        """Note how long those entries waited that have a place now, when that many still have none."""
         late = self.late
         while late and len(late) > excess:
             seconds = now - late.popleft()
@@ -120,7 +120,7 @@ class QueueCounters:
             self.catch_up(excess, now)
 
     def uncount(self, waiting: int) -> None:
-        """Take back that so many entries lay in the queue when one was taken, or put: it was no item."""
+        """Take back that this many entries lay in the queue when one was taken, or put: it was not an item."""
         self.fill -= waiting
 
     def took_uncounted(self, now: float, excess: int, *, item: bool) -> None:
@@ -172,7 +172,7 @@ class StageCounters:
         dropped: Results dropped because they were None.
         retried: Attempts that failed and were followed by another.
         overdue: Ops that exceeded the stage's timeout.
-        steps: Tasks besides one for each completed item: a generator's results, an aggregator's flushes.
+        steps: Tasks apart from one for each completed item: a generator's results, an aggregator's flushes.
         busy_seconds: Time in ops that have ended.
         cpu_seconds: CPU time of the threads in them.
         bytes_read: Bytes that the ops have read from stores, as `spdl._counted` knows it of the threads.
@@ -354,7 +354,7 @@ class StageCounters:
         self.sample_at = 0
 
     def note_task(self, seconds: float, weight: int, now: float) -> None:
-        """Note a measured task, standing for so many, and choose the next one."""
+        """Note a measured task, standing for that many, and choose the next one."""
         if seconds >= SHORT:
             # All of these are noted.
             self.note_long(seconds)
@@ -367,7 +367,7 @@ class StageCounters:
         self.choose_next_of(self.completed + self.steps, now)
 
     def choose_next_of(self, count: int, now: float) -> None:
-        """Choose which of the events that were counted so often is measured next."""
+        """Choose which of the events that were counted that often is measured next."""
         self.weight = self.sampling.weight(now, count)
         self.sample_at = count + self.sampling.stride(self.weight) if self.weight > 1 else 0
 
@@ -387,7 +387,7 @@ class StageCounters:
             self.note_task(seconds, self.weight, perf_counter())
 
     def did_not_succeed(self, seconds: float) -> None:
-        """Add up the time of a task that raised, or of a call that is no task."""
+        """Add up the time of a task that raised, or of a call that is not a task."""
         self.bytes_read += bytes_of_thread()
         self.busy_seconds += seconds
         self.other_seconds += seconds
@@ -397,11 +397,11 @@ class StageCounters:
         self.awaited_seconds += seconds
 
     def add_worker_time(self, seconds: float) -> None:
-        """Add up how long a worker was in an op, where that is counted apart from the stage's own time."""
+        """Add up how long a worker was in an op, if that is counted apart from the stage's own time."""
         self.busy_seconds += seconds
 
     def add_cpu(self, seconds: float, cpu: float, weight: int = 1) -> None:
-        """Add a measured op's CPU time, standing for so many ops."""
+        """Add a measured op's CPU time, standing for that many ops."""
         # The clock's own cost shows on the shortest ops; a thread cannot use more time than passes.
         self.cpu_seconds += min(cpu, seconds) * weight
         self.bytes_read += bytes_of_thread()
@@ -419,7 +419,7 @@ class StageCounters:
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """What a store of `spdl.store` has counted since a pipeline's start, whoever read from it.
+    """What a store of `spdl.store` has counted since a pipeline's start, no matter who read from it.
 
     Attributes:
         name: The store's repr.

@@ -71,7 +71,7 @@ def _last_frames(error: BaseException) -> tuple[TracebackType | None, bool]:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Leave the middle of a text out that is longer than so many characters."""
+    """Leave the middle of a text out that is longer than that many characters."""
     half = characters // 2
     left_out = len(text) - 2 * half
     return text if left_out <= 0 else f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
@@ -84,14 +84,14 @@ def annotate(error: BaseException, stage: str, origin: str | None) -> None:
 
 def note_once(error: BaseException, note: str) -> None:
     """Add a note to an exception, which may be one object that is raised over and over."""
-    # A class of the user's may have its own idea of notes.
+    # A user's class may have its own idea of notes.
     with contextlib.suppress(Exception):
         if note not in getattr(error, "__notes__", ()):
             BaseException.add_note(error, note)
 
 
 def log_error(error: BaseException, message: str, *values: object) -> None:
-    """Log what was raised, after a message: with its traceback or, if the log is to be compact, in one line."""
+    """Log what was raised, after a message: with its traceback or, if the log should be compact, in one line."""
     if is_compact_log_enabled():
         _LOG.error(f"{message}: %s", *values, on_one_line(error))
         return
@@ -157,7 +157,7 @@ class PipelineFailure(ExceptionGroup[Exception]):
         super().__init__("pipeline stages failed", list(self.exceptions))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default it would be made anew of its message. Processes hand exceptions over as pickles.
+        # By default it would be made again from its message. Processes hand exceptions over as pickles.
         return PipelineFailure, ([("", error) for error in self.exceptions],), self.__dict__ or None
 
     def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
@@ -185,7 +185,7 @@ def _as_exception(error: BaseException) -> Exception:
     return wrapped
 
 
-# So many failed items are remembered. With no bound, a dataset full of errors would be a leak.
+# That many failed items are remembered. With no bound, a dataset full of errors would be a leak.
 _REMEMBERED = 100
 
 _SHOWN_BYTES = 40
@@ -239,8 +239,8 @@ class Quarantine:
             stage: The stage's name.
             origins: The sources that the item comes from, and the positions there.
             origin: The same in words.
-            item: What the op was called with.
-            error: What it raised.
+            item: The op's argument.
+            error: The exception that it raised.
             attempts: How many times it was tried.
         """
         failed = FailedItem(
@@ -274,7 +274,7 @@ _ENOUGH = 100
 
 
 class Tally:
-    """The failures that one limit applies to: a stage's, or those of all stages without a limit of their own.
+    """The failures that one limit applies to: a stage's, or those of all stages without their own limit.
 
     Guarded by the engine's lock.
     """
@@ -328,7 +328,7 @@ class EpochCounts:
     __slots__ = ("_before", "_passed", "_resumed")
 
     def __init__(self) -> None:
-        # Of so many epochs, items may have come out or been dropped in an earlier run.
+        # Of that many epochs, items may have come out or been dropped in an earlier run.
         self._resumed = 0
         # The counts of the stages at marks that have not reached the sink yet, and at the last mark that has.
         self._passed: dict[StageCounters, deque[_Counts]] = {}
@@ -382,7 +382,7 @@ class FailureCollector:
         stages: The name of each failed stage and what it raised, in the order of the failures.
         tally: The failed items of stages that have no limit of their own.
         quarantine: The most recent failed items.
-        teller: In a worker, what tells of failed items where their positions are known; it is called with the stage,
+        teller: In a worker, what tells about failed items where their positions are known; it is called with the stage,
             the last attempt and the exception.
     """
 
@@ -412,9 +412,9 @@ class FailureCollector:
 
         Args:
             name: The stage's name.
-            info: What messages call it.
+            info: Its name in messages.
             origin: Returns the source item in words, if there is one. It may take long, so the consumer calls it.
-            error: What the stage raised.
+            error: The exception that the stage raised.
         """
         self._notes.append(partial(_annotate, error, str(info), origin))
         self.add(name, error)
@@ -427,7 +427,7 @@ class FailureCollector:
         return holders
 
     def as_exception(self) -> PipelineFailure | None:
-        """Return what the consumer is to be told; None if nothing failed. Called without the engine's lock.
+        """Return what the consumer should be told; None if nothing failed. Called without the engine's lock.
 
         The notes of the exceptions, with the stage and the source item, are written now: the class of an exception may
         be the user's, and so may be what adds a note.
@@ -455,7 +455,7 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
     The item is lost already and the rest must go on, so what a log handler or the callback raises is not let through.
 
     Args:
-        item: What failed.
+        item: The item that failed.
         error: The exception that the op raised.
         count: How many items of this stage have failed so far, this one included.
         callback: The stage's ``on_failure``.

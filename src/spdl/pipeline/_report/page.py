@@ -1,4 +1,4 @@
-"""What a running pipeline writes for those who watch it from other processes."""
+"""The page that a running pipeline writes for observers in other processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSUMER = 0
 THREAD, IDENTITY, ITEM, IDLE, COLUMNS = 0, 1, 2, 3, 4
 
 
-# The counters are written so often at most, and not while that would take more than this share of the time. What was
+# The counters are written that often at most, and not while that would take more than this share of the time. What was
 # measured of it may be that others had the core, so they are written that often at least.
 _INTERVAL = 0.01
 _TIMES_COST = 200
@@ -29,7 +29,7 @@ _LONGEST = 0.1
 
 
 class _Rows(dict[int, "memoryview[float]"]):
-    """The rows of threads by their identities; threads without one share a row that nobody reads."""
+    """The rows of threads by their identities; threads without one share a row that is not read."""
 
     def __init__(self, spare: memoryview[float]) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class Page:
     """The page of one pipeline. Guarded by the engine's lock, except that each thread writes into its own row.
 
     Attributes:
-        due: When the counters are to be written again; infinite if nobody can read them.
+        due: When the counters should be written again; infinite if they cannot be read.
         flushing: A thread that is idle will write them when they are due.
         sleeper: The gate of that thread, if it will not write them soon.
         rows: The row of each thread that runs ops. A thread notes there when it began what it does now.
-        spare: A row that nobody reads.
+        spare: A row that is not read.
     """
 
     __slots__ = ("_consumer", "_file", "_free", "_watch", "due", "flushing", "rows", "sleeper", "spare")
@@ -123,7 +123,7 @@ class Page:
         return self._consumer[0]
 
     def remove(self) -> None:
-        """Remove the page. Threads that still run may go on writing, which nobody sees any more."""
+        """Remove the page. Threads that still run may go on writing, which is no longer seen."""
         if self._file is not None:
             self._file.remove()
             self._file = None
@@ -136,7 +136,7 @@ class Page:
 
 
 def no_page(columns: int) -> Page:
-    """Return the page of a pipeline that nobody can watch, of which a row has so many columns."""
+    """Return the page of a pipeline that cannot be watched, of which a row has that many columns."""
     return Page(columns)
 
 
@@ -145,18 +145,18 @@ class StageArguments:
     """What may be changed of one stage, and how.
 
     Attributes:
-        unit: What one call of its op works on.
+        unit: The object that one call of its op works on.
         slot: What works on it: the loader's user has threads or workers, and no slots.
         several: The argument that sets how many it works on at once; empty if none does.
         value: What that argument is now.
-        most: So many at once are the most, whatever the argument is; 0 if nothing bounds it. Threads beyond that share
-            what each of them works on.
+        most: That many at once are the most, whatever the argument is; 0 if nothing bounds it. Threads beyond that
+            share what each of them works on.
         otherwise: What helps where no argument lets it work on more at once: a sentence.
-        note: What else is to be known before the argument is changed: a sentence, or empty.
+        note: What else should be known before the argument is changed: a sentence, or empty.
         processes: The argument that has it run in processes, with its value; empty if none does.
         crossing: How many seconds of CPU time, of all processes together, it takes a result out of one of these; 0 if
             there are none.
-        in_place_of_processes: What helps instead where it holds the GIL: a sentence.
+        in_place_of_processes: What helps instead if it holds the GIL: a sentence.
         order: The argument that lets finished results pass, with its value; empty if none does.
     """
 
@@ -183,7 +183,7 @@ class LoaderArguments:
         source: What helps where the source's ``next()`` takes all the time: a sentence.
         source_several: The argument that helps then, with as many slots as are needed for the work; empty if none does.
         on_demand: Whether the source hands over what the loop asks for, so that its ``next()`` waits for the loop.
-        idle: What helps where nothing is in use and the loop waits all the same: a sentence, or empty.
+        idle: What helps if nothing is in use and the loop waits anyway: a sentence, or empty.
     """
 
     loader: str

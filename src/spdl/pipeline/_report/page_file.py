@@ -2,7 +2,7 @@
 
 The file of a page has three parts, in this machine's byte order:
 
-* The head, which never changes: `HEAD`, and behind it a text in JSON that describes the process and the stages.
+* The head, which never changes: `HEAD`, and after it a text in JSON that describes the process and the stages.
 * What threads do now, as 64-bit floats that their owners write without a lock: since when a consumer waits, and a row
   for each thread that runs ops, with its number and when it last began to be idle, to pull a source or to run an op.
   The greatest of these times says what it does now.
@@ -83,8 +83,8 @@ def pid_namespace() -> int:
 
 MAGIC = b"SPDLPAGE"
 VERSION = 4
-# Whoever writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also where its
-# number means nothing.
+# A process that writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also
+# where its number means nothing.
 LOCKED_SINCE = 2
 
 # The magic, the version, the checksum of the text, its length, and that of the file.
@@ -96,7 +96,7 @@ _FLOAT = 8
 
 
 class Layout(NamedTuple):
-    """Where everything is in the page of a pipeline.
+    """The layout of the page of a pipeline.
 
     Attributes:
         text: How many bytes the text of the head has.
@@ -188,7 +188,7 @@ class PageFile:
         self._mapped[at : at + len(copy)] = copy
 
     def remove(self) -> None:
-        """Remove the file. The memory stays until nobody uses it any more."""
+        """Remove the file. The memory stays until it is no longer used."""
         with contextlib.suppress(OSError):
             self._path.unlink()
 
@@ -198,9 +198,9 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
 
     Args:
         name: Its name in the folder, without the suffix.
-        about: What the head says in JSON.
+        about: The content of the head in JSON.
         rows: For how many threads there is to be a row.
-        folder: Where to make it; the default is `page_folder`.
+        folder: The folder to make it in; the default is `page_folder`.
 
     Returns:
         The file; None if the system does not let us: a pipeline runs without a page as well.
@@ -209,7 +209,7 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
     text = json.dumps({**about, "rows": rows}).encode()
     layout = Layout(len(text), len(about["sources"]), len(about["stages"]), rows)
     path = folder / f"{name}{SUFFIX}"
-    # Whoever finds the file finds its head complete.
+    # A process that finds the file finds its head complete.
     temporary = folder / f"{name}{NEW}"
     try:
         with contextlib.suppress(FileExistsError):
@@ -227,7 +227,7 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
 
 
 def _map(path: Path, size: int) -> mmap.mmap:
-    """Make a file of this size that nobody else can read, and map it."""
+    """Make a file of this size that no other user can read, and map it."""
     try:
         with open(path, "x+b", buffering=0, opener=_open_private) as file:
             # The lock lasts as long as the mapping.
@@ -253,11 +253,11 @@ def request_path(pid: int, started_ticks: int, namespace: int, folder: Path | No
 
 
 def is_left(path: Path) -> bool:
-    """Return whether whoever has asked there was killed: nobody listens."""
+    """Return whether the process that asked there was killed: there is no listener."""
     import socket  # noqa: PLC0415 - rarely needed, and large.
 
     with socket.socket(socket.AF_UNIX) as probe:
-        # Where many wait already, somebody listens.
+        # If many wait already, there is a listener.
         probe.settimeout(0.0)
         try:
             probe.connect(str(path))
@@ -276,7 +276,7 @@ _ANSWER = _Answer()
 
 
 def answer_by(function: Callable[[str], None]) -> None:
-    """Have a function called, with the path, as long as this process is asked. It is called often, and under a lock."""
+    """Call a function, with the path, as long as this process is asked. It is called often, and under a lock."""
     _ANSWER.function = function
 
 
@@ -284,7 +284,7 @@ class RequestWatch:
     """Looks whether this process is asked.
 
     Args:
-        path: Where it would be.
+        path: Its path.
     """
 
     __slots__ = ("_path",)
@@ -312,7 +312,7 @@ def enable_stacks() -> bool:
     pipeline starts. A process that is forked calls it again, or has that variable.
 
     Returns:
-        Whether it can be asked for: not on systems other than Linux, and not where there is no place for the file.
+        Whether it can be asked for: not on systems other than Linux, and not if there is no place for the file.
 
     Example:
         >>> import subprocess, sys
@@ -321,7 +321,7 @@ def enable_stacks() -> bool:
         b'True\n'
     """
     pid = os.getpid()
-    # A forked process has a file of its own.
+    # A forked process has its own file.
     if pid in _ENABLED:
         return True
     folder = page_folder()
@@ -388,7 +388,7 @@ def _remove(path: Path, pid: int) -> None:
 # What was killed can be looked at for so long afterwards, counted from the last time that it wrote its counters.
 _KEPT_SECONDS = 600
 
-# A pipeline that starts waits for the sweep: it looks at so many files at most, and others look at the rest.
+# A pipeline that starts waits for the sweep: it looks at that many files at most, and others look at the rest.
 _MOST = 256
 _MOST_HEAD = 1 << 20
 
@@ -443,7 +443,7 @@ def _remove_if_left(entry: os.DirEntry[str]) -> bool:
 
 def _is_left(descriptor: int, name: str) -> bool:
     if name.endswith(NEW):
-        # Whoever makes it has locked it since a moment after it was there, or has a number here.
+        # The thread that makes it has locked it since a moment after it was there, or has a number here.
         return not started_ticks(int(name.partition("-")[0])) and is_unlocked(descriptor)
     about, locked = _page_head(descriptor) if name.endswith(SUFFIX) else (_stacks_head(descriptor), False)
     if about is None:
@@ -465,7 +465,7 @@ def _written_at(descriptor: int, about: dict[str, Any]) -> float:
 
 
 def _page_head(descriptor: int) -> tuple[dict[str, Any] | None, bool]:
-    """Return what a page of any version says of its process, and whether those that run have it locked."""
+    """Return what a page of any version says about its process, and whether those that run have it locked."""
     head = os.pread(descriptor, HEAD.size, 0)
     if len(head) < HEAD.size:
         return None, False

@@ -1,4 +1,4 @@
-"""What hooks and log lines tell of tasks and queues: which are measured, how long they took, and the lines.
+"""Measurements of tasks and queues for hooks and log lines: sampling, histograms, records and lines.
 
 Programs read the lines: they are the reference's to the letter.
 """
@@ -18,17 +18,17 @@ from spdl.pipeline._world import RLock
 if TYPE_CHECKING:
     from spdl.pipeline._report.counters import StageCounters
 
-# Where ops are shorter than this, and follow each other as quickly, only some are measured: measuring takes some 3
+# If ops are shorter than this, and follow each other as quickly, only some are measured: measuring takes some 3
 # microseconds, most of it for the thread's CPU clock. It is the end of a histogram's bin.
 SHORT = 13 * 2.0**-18
 
 # The first events are all measured, so that short runs are reported exactly.
 _ALL_OF_FIRST = 256
 
-# Then one in so many seconds is, which costs a stage some tenths of a percent of its time, ...
+# Then one in that many seconds is, which costs a stage some tenths of a percent of its time, ...
 _PERIOD = 2e-3
 
-# ... but at least one of so many: they may follow each other less quickly from now on.
+# ... but at least one of that many: they may follow each other less quickly from now on.
 _RAREST = 512
 AT_LEAST_ONE_OF = 2 * _RAREST
 
@@ -44,7 +44,7 @@ class Sampling:
         self._state = 1
 
     def weight(self, now: float, count: int) -> int:
-        """Return how many events the next measured one stands for; 1 if all are to be measured.
+        """Return how many events the next measured one stands for; 1 if all should be measured.
 
         Args:
             now: The time, on any clock.
@@ -69,7 +69,7 @@ class Sampling:
 
 # A bin is an eighth of an octave: its ends are at most 12.5 % apart.
 _BINS_PER_OCTAVE = 8
-# From a nanosecond to 36 hours. What is shorter counts as 0, what is longer as that long.
+# From a nanosecond to 36 hours. Shorter durations count as 0, longer ones as that long.
 _FIRST_OCTAVE, _LAST_OCTAVE = -30, 17
 BINS = (_LAST_OCTAVE - _FIRST_OCTAVE) * _BINS_PER_OCTAVE + 1
 _OFFSET = (-_FIRST_OCTAVE - 1) * _BINS_PER_OCTAVE - 7
@@ -179,7 +179,7 @@ _FIRST_LONG_BIN = bin_of(SHORT)
 class TaskPerfStats:
     """The tasks of a stage, since the start or since the last report.
 
-    Percentiles come from a histogram and are within 10 % of exact. Where ops take less than 50 microseconds and follow
+    Percentiles come from a histogram and are within 10 % of exact. If ops take less than 50 microseconds and follow
     each other as fast, some are measured after the first 256: about one in 2 milliseconds, at least one in 512 on
     average.
 
@@ -210,7 +210,7 @@ class TaskRecord(NamedTuple):
     Attributes:
         successes: Tasks that did not raise.
         failures: Tasks that did.
-        seconds: What those without took together.
+        seconds: The time that those without took together.
         counts: The histogram of their durations: all long ones, and the short ones or some that stand for them.
     """
 
@@ -245,7 +245,7 @@ NO_TASKS = TaskRecord(0, 0, 0.0, Histogram().counts)
 
 
 def _stretched(counts: list[int], total: int) -> list[float]:
-    """Have the measured short durations stand for as many as there were."""
+    """Make the measured short durations stand for as many as there were."""
     short = sum(counts[:_FIRST_LONG_BIN])
     if not short:
         return list(counts)
@@ -359,7 +359,7 @@ class QueueRecord(NamedTuple):
 
 
 def queue_line(name: str, stats: QueuePerfStats) -> str:
-    """The line on the queue behind a stage."""
+    """The line on the queue after a stage."""
     return (
         f"[{name}_queue]\tProcessed {stats.num_items:5d} items in {_duration(stats.elapsed)} (QPS: {stats.qps:6.1f}) "
         f"Ave wait time: put: {_duration(stats.ave_put_time)}, get (by next stage): {_duration(stats.ave_get_time)}. "
@@ -402,9 +402,9 @@ class _Report(Generic[_R]):
     """The lines on a stage's tasks, or on the queue in front of a stage.
 
     Args:
-        logger: Where they go.
+        logger: The logger for them.
         ends_with: The stage at whose end all was counted, or taken; None is the consumer.
-        name: What the lines are about.
+        name: The subject of the lines.
         read: Returns what was counted until now.
         interval: The seconds between lines; only the last one if it is not more than 0.
     """
@@ -444,13 +444,13 @@ class _Report(Generic[_R]):
 
 
 class Reporter:
-    """Notes under the engine's lock what is to be logged, and logs it without.
+    """Notes under the engine's lock what should be logged, and logs it without.
 
-    With nobody listening, nothing is made ready.
+    Without a listener, nothing is made ready.
 
     Args:
         lock: The engine's lock.
-        after: Has an action called after so many seconds, with the lock held. Called with the lock held.
+        after: Has an action called after that many seconds, with the lock held. Called with the lock held.
     """
 
     __slots__ = ("_after", "_began_at", "_lock", "_reports", "lines")
@@ -493,19 +493,19 @@ class Reporter:
         self._schedule(interval)
 
     def consumer_ended(self) -> None:
-        """Log what there is to say of the sink, once. Called without the lock, where nothing more will be read."""
+        """Log what there is to say about the sink, once. Called without the lock, when nothing more will be read."""
         with self._lock:
             self.stage_ended(None)
         self.log()
 
     def stage_ended(self, stage: StageCounters | None) -> None:
-        """Make ready what there is to say of a stage and of the queues in front of it. Called with the lock held."""
+        """Make ready what there is to say about a stage and of the queues in front of it. Called with the lock held."""
         for report in self._reports:
             if report.ends(stage) and report.logger.isEnabledFor(logging.INFO):
                 self.lines.append(_Line(report.logger, report.total(self._began_at)))
 
     def warn(self, text: str) -> None:
-        """Have a warning logged, without the lock. Called with the lock held."""
+        """Log a warning, without the lock. Called with the lock held."""
         self.lines.append(_Line(_PIPELINE, text, logging.WARNING))
 
     def log(self) -> None:
@@ -515,6 +515,6 @@ class Reporter:
         with self._lock:
             lines, self.lines = self.lines, []
         for logger, text, level in lines:
-            # A filter or handler that raises must not end the pipeline, and this would be the place to tell of it.
+            # A filter or handler that raises must not end the pipeline, and this would be the place to tell about it.
             with contextlib.suppress(Exception):
                 logger.log(level, "%s", text)

@@ -1,4 +1,4 @@
-"""The results of a profile, and what they tell of the GIL."""
+"""The results of a profile, and what they show about the GIL."""
 
 from __future__ import annotations
 

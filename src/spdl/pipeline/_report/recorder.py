@@ -1,4 +1,4 @@
-"""What is recorded of pipelines: slices of time on tracks, and how many items lay in queues."""
+"""The record of pipelines: slices of time on tracks, and how many items lay in queues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Slice(NamedTuple):
 
     Attributes:
         track: The number of the track.
-        name: What was done: the name of a stage or source, or what the consumer did.
+        name: The activity: the name of a stage or source, or what the consumer did.
         begin: When it began, on the clock of `time.perf_counter`.
         end: When it ended.
         pipeline: The number of the pipeline.
@@ -61,9 +61,9 @@ class Track:
 
     Attributes:
         number: Its number.
-        name: What it is called.
+        name: Its name.
         thread_id: The system's number of the thread that it shows; None for a row that shows none.
-        open: What goes on now.
+        open: The slices that go on now.
     """
 
     __slots__ = ("name", "number", "open", "thread_id")
@@ -132,7 +132,7 @@ class Recorder:
     # ---- what pipelines note ----
 
     def add_pipeline(self, pipeline: int, sources: int, ended_at: Callable[[], float | None]) -> None:
-        """Note what is to be known of a pipeline.
+        """Note what should be known of a pipeline.
 
         Args:
             pipeline: Its number.
@@ -169,7 +169,7 @@ class Recorder:
             self._counts.append(Count(queue, at, items))
 
     def close(self) -> None:
-        """Keep nothing more. What was kept stays."""
+        """Keep nothing more. Kept slices stay."""
         self.closed = True
 
     def is_full(self) -> bool:
@@ -177,7 +177,7 @@ class Recorder:
         return len(self._slices) == self._slices.maxlen or len(self._counts) == self._counts.maxlen
 
     def forget(self) -> None:
-        """Drop what was kept. Iterators that were read meanwhile may refer to it for long."""
+        """Drop what was kept. Iterators that were read in the meantime may refer to it for long."""
         self._slices.clear()
         self._counts.clear()
 
@@ -208,7 +208,7 @@ class Recorder:
 class Lanes:
     """The tracks of what overlaps, as coroutines of a stage do: each takes the first one that is free.
 
-    Whoever calls it has the engine's lock, or is on its event loop.
+    The thread that calls it has the engine's lock, or is on its event loop.
     """
 
     def __init__(self, recorder: Recorder, name: str) -> None:
@@ -231,7 +231,7 @@ class Lanes:
 
 
 def _copied(kept: deque[T]) -> list[T]:
-    # Others may append meanwhile.
+    # Others may append in the meantime.
     while True:
         with suppress(RuntimeError):
             return list(kept)

@@ -1,4 +1,4 @@
-"""The one description of what is counted: where the engine has each number, and how it is told.
+"""The one description of what is counted: where the engine has each number, and how it is reported.
 
 A `Sample` is all of it at one moment. The engine's counters, the shared page, the messages of a region's workers,
 statistics, exporters and commands take the names, the order and the meaning of the numbers from the fields here. So a
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
     Attributes:
         metric: Its name by OpenTelemetry's conventions.
         unit: Its unit by UCUM.
-        description: What it is.
+        description: Its description.
         column: The heading of its rate in `spdl top`.
     """
 
@@ -69,7 +69,7 @@ class Counts:
 
     Attributes:
         bytes_read: Bytes that the ops, or the source's ``next()``, have read from stores of `spdl.store` on other
-            machines. What they read in threads or in an event loop of their own is not among them.
+            machines. What they read in threads or in their own event loop is not among them.
     """
 
     bytes_read: float = _total(
@@ -83,7 +83,7 @@ NOTHING = Counts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSample(Counts):
-    """What a source has done since the start.
+    """The counts of a source since the start.
 
     Example:
         >>> import os, time
@@ -111,7 +111,7 @@ class SourceSample(Counts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample(Counts):
-    """What a stage has done since the start. The counts are those of `spdl.pipeline.StageStatistics`.
+    """The counts of a stage since the start. The counts are those of `spdl.pipeline.StageStatistics`.
 
     Example:
         >>> import os, time
@@ -182,7 +182,7 @@ class StageSample(Counts):
 
 
 class Doing(Enum):
-    """What a thread does at one moment."""
+    """The activity of a thread at one moment."""
 
     RUNS = "runs"
     """It computes, or would if a core was free."""
@@ -197,7 +197,7 @@ class Doing(Enum):
 
 
 class ThreadSample(NamedTuple):
-    """What a thread that runs ops does.
+    """The activity of a thread that runs ops.
 
     Example:
         >>> import os, time
@@ -253,7 +253,7 @@ def _of_budget(read: str) -> Any:
 class Sample:
     """What a pipeline has counted at one moment, and what its threads do. Times are those of ``time.perf_counter()``.
 
-    The counts and durations are those at ``now``: where nothing happens, nothing is written on the page.
+    The counts and durations are those at ``now``: if nothing happens, nothing is written on the page.
 
     Example:
         >>> import os, time
@@ -410,7 +410,7 @@ def sample_of_page(values: Sequence[float], sources: int, **threads: Any) -> Sam
     Args:
         values: What `page_values` has returned.
         sources: How many sources there are.
-        threads: What the page says of threads: fields of `Sample`.
+        threads: The page's facts about threads: fields of `Sample`.
     """
     first = len(PIPELINE_VALUES)
     behind = first + sources * len(SOURCE_VALUES)
@@ -438,7 +438,7 @@ class Extract(NamedTuple):
     """A stage's record as a worker tells it.
 
     Attributes:
-        numbers: What was counted, and the waits behind it.
+        numbers: The counts, and the waits that belong to it.
         bins: Those of the durations.
         running: On how many items it works now.
         slots: On how many it may work now.
@@ -451,7 +451,7 @@ class Extract(NamedTuple):
 
 
 def extract(counters: StageCounters, running: int, slots: int) -> Extract:
-    """Return what a worker tells of a stage."""
+    """Return a worker's report on a stage."""
     waits = counters.waited(perf_counter())
     numbers = [*(getattr(counters, name) for name in TOLD), *waits]
     return Extract(numbers, counters.times.counts.copy(), running, slots)

@@ -19,14 +19,14 @@ _MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class StageHead:
-    """What does not change of a stage.
+    """The constant facts of a stage.
 
     Attributes:
         name: Its name. Others of the pipeline may have the same.
         kind: The class that runs it.
         op: The op's name.
-        served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, the user's ``"executor"``, or
-            the ``"engine"`` itself.
+        served_by: The part that runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, the user's
+            ``"executor"``, or the ``"engine"`` itself.
         ordered: Whether its results come in the order of its items.
         adjustable: Whether its concurrency can be changed.
         declared: Whether the user has declared it.
@@ -60,7 +60,7 @@ class StageHead:
 
 @dataclass(frozen=True, slots=True)
 class PageHead:
-    """What does not change while a pipeline runs.
+    """The constant facts of a running pipeline.
 
     Attributes:
         pid: The process.
@@ -129,7 +129,7 @@ def edges_of(head: PageHead) -> tuple[tuple[int, int], ...]:
 
     def givers(feeders: Iterable[int]) -> Iterator[int]:
         for feeder in feeders:
-            # What is not declared only carries the results of others.
+            # A stage that is not declared only carries the results of others.
             yield from (places[feeder],) if feeder in places else givers(head.stages[feeder - first].feeders)
 
     fed = {feeder for stage in head.stages for feeder in stage.feeders}
@@ -216,7 +216,7 @@ class StageStatistics(Counts):
             ProcessPoolExecutor and run their calls in other processes, what an op waits there and its way there and
             back count as well.
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only some are measured, up to one in
-            512 where they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
+            512 if they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
             are neither a ThreadPoolExecutor nor a ProcessPoolExecutor.
         starved_seconds: Time in which a slot was free and no item waited. If one comes while all threads are busy, this
             ends when one of them takes it. For the sink, time that reads waited for an item, the one that waits now not
@@ -226,13 +226,13 @@ class StageStatistics(Counts):
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
         queue_size: Items that wait in front of the stage now; for the sink, items to be read. It may exceed the
             capacity by the slots of the stage before. Here and elsewhere, the ends of epochs do not count.
-        queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source. Of
-            a stage that merges, both are those of all branches.
+        queue_capacity: How many may wait there apart from those that hold slots of the stage before; 0 for the source.
+            Of a stage that merges, both are those of all branches.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
         task_seconds: The part of ``busy_seconds`` in tasks that did not raise.
         durations: Pairs of a number of seconds, from a microsecond to a minute and then 36 hours, and how many of these
-            tasks took less; the last one is of all of them. Where ops take less than 50 microseconds and follow each
+            tasks took less; the last one is of all of them. If ops take less than 50 microseconds and follow each
             other as fast, some are measured and stand for the others. Empty for sources and the sink.
 
     Example:
@@ -289,12 +289,12 @@ class PipelineStatistics:
         in_flight: Source items handed out of which something is still under way or unread.
         bottleneck: One sentence: what limits the throughput, and how one can tell. If reading is a part of that, and a
             store repeats many of its requests or keeps little of what it reads, a second sentence says so.
-        stores: What each store of `spdl.store` in this process has counted meanwhile, whoever read from it; those that
-            did nothing, and those that count nothing, are left out.
+        stores: The counts that each store of `spdl.store` in this process has counted in the meantime, no matter who
+            read from it; those that did nothing, and those that count nothing, are left out.
         edges: The graph: pairs of places in ``stages``, of one that passes results on and one that takes them.
         max_bytes: The bytes that the items in the pipeline may keep, as ``max_bytes`` of `PipelineBuilder.build` says;
             0 if they are not bounded and not weighed.
-        bytes_in_flight: The bytes that they keep now. What you have read does not count.
+        bytes_in_flight: The bytes that they keep now. Items that you have read do not count.
         peak_bytes: The most bytes that they have kept.
         seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted.
 
@@ -349,10 +349,10 @@ def statistics_of(
     """Return the statistics of a pipeline.
 
     Args:
-        head: What does not change of it.
-        its: What it has counted since its start.
-        stores: What stores have counted meanwhile.
-        bottleneck: Returns what limits it. It is called when somebody reads that.
+        head: Its constant facts.
+        its: Its counts since the start.
+        stores: The counts of stores in the meantime.
+        bottleneck: Returns what limits it. It is called when that is read.
     """
     elapsed = its.now - its.started_at if its.started_at else 0.0
     sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]

@@ -1,4 +1,4 @@
-"""What the system knows of threads: their names and stacks, how long they were on a core or waited for one."""
+"""The system's view of threads: their names and stacks, how long they were on a core or waited for one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from spdl.pipeline._world import Thread, get_native_id
 
-# The system keeps so many characters.
+# The system keeps that many characters.
 _MOST = 15
 
 
@@ -28,7 +28,7 @@ def region_thread_name(pipeline: int, column: int) -> str:
 
 
 def name_this_thread(name: str) -> None:
-    """Have the system call the current thread that, where it can."""
+    """Make the system call the current thread that, if it can."""
     with suppress(OSError):
         Path(f"/proc/self/task/{get_native_id()}/comm").write_text(name)
 

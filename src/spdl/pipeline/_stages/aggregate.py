@@ -1,4 +1,4 @@
-"""Stages that gather items: the built-in batcher, and those that run an aggregator of the user's."""
+"""Stages that gather items: the built-in batcher, and those that run a user's aggregator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GatheringNode(Node):
         # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
         # that one afresh.
         self.flushed = False
-        # Where the items in hand came from, and the list that the roots of new ones are appended to.
+        # The origins of the items in hand, and the list that the roots of new ones are appended to.
         self.gathering = self._begin_gathering()
         self.roots: list[Root] = self.gathering.parents
 
@@ -86,7 +86,7 @@ class GatheringNode(Node):
 
 
 class CollateNode(GatheringNode):
-    """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
+    """Gathers lists of ``n`` items. No user code is involved, so it works under the lock."""
 
     on_workers = False
 
@@ -108,7 +108,7 @@ class CollateNode(GatheringNode):
         if self.cancelled or not (self.queue or self.flush_due):
             return False
         if self.flush_due:
-            # Dropped items need no place, and a pipeline that nobody reads any more must end.
+            # Dropped items need no place, and a pipeline that is no longer read must end.
             return self.drop_last or self.has_room(0)
         passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n or self.regrouping is not None
         return not passes_on or self.has_room(0)
@@ -222,7 +222,7 @@ class Call(NamedTuple):
     ends_epoch: bool = False
 
 
-# No state is to be loaded.
+# No state should be loaded.
 _NOTHING = object()
 
 
@@ -246,8 +246,8 @@ class AggregateNode(GatheringNode):
     op: Aggregator[Any, Any]
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
-        # Its results, if it says what it has left over. What it says behind the call that runs is noted in `left`, and
-        # what it is to be told before the next one in `loading`.
+        # Its results, if it says what it has left over. What it says after the call that runs is noted in `left`, and
+        # what it should be told before the next one in `loading`.
         self.chain = engine.lineage.begin_chain() if has_leftover(op) else None
         self.left: Any = _NOTHING
         self.loading: Any = _NOTHING
@@ -405,7 +405,7 @@ class AggregateNode(GatheringNode):
         return Call(self._accumulate, [value], accumulates=True)
 
     def _next_held_back(self, holding_back: HoldingBack) -> Call | None:
-        """Return the next call while batches of an earlier run are to be made again; None if there is none yet."""
+        """Return the next call while batches of an earlier run should be made again; None if there is none yet."""
         engine = self.engine
         if not holding_back.is_due():
             if not self.at_mark():
@@ -581,7 +581,7 @@ class AggregateNode(GatheringNode):
 
     def _release_roots(self) -> None:
         if self.kept is not None:
-            # What no result contained was dropped by the flush.
+            # Items that no result contained were dropped by the flush.
             self.engine.drops.extend(self.kept.end_epoch())
         if self.ends_epoch:
             self._end_epoch()
@@ -592,7 +592,7 @@ class AggregateNode(GatheringNode):
 
     def discard(self) -> list[Any]:
         dropped = super().discard()
-        # A call that runs looks for its items there. Whoever comes last discards once more.
+        # A call that runs looks for its items there. The last one discards once more.
         if self.kept is not None and not self.running:
             dropped += self.kept.let_go()
         if self.holding_back is not None:

@@ -65,7 +65,7 @@ def _place(error: BaseException) -> tuple[tuple[str, int], str]:
 
 _SUPPRESSION = _Suppression()
 
-# The event loop holds its tasks weakly, so a task that nobody else holds could be collected before it is done.
+# The event loop holds its tasks weakly, so a task that nothing else holds could be collected before it is done.
 _TASKS: set[asyncio.Task[Any]] = set()
 
 
@@ -79,8 +79,8 @@ def create_task(  # noqa: PLR0917 - the reference's signature.
 ) -> asyncio.Task[T]:
     """Start an `asyncio` task on the running loop. If the task raises, the exception is logged as an error.
 
-    A plain task whose result nobody asks for reports its failure only when it is collected, which may be never. Nothing
-    else changes: code that awaits the task still gets its exception. The task is held until it is done.
+    A plain task whose result is not asked for reports its failure only when it is collected, which may be never.
+    Nothing else changes: code that awaits the task still gets its exception. The task is held until it is done.
 
     Args:
         coro: The coroutine that the task runs.
@@ -232,7 +232,7 @@ class ProcessGroupSampler:
         The kernel walks the page tables for the memory figures, which takes some milliseconds per resident gigabyte.
         """
         # The start times of processes use this clock. It is read before the list is made, so that a process that starts
-        # meanwhile does not seem older than the sample.
+        # in the meantime does not seem older than the sample.
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         processes = _list_processes(self._pgid)
         living = [process for process in processes if process.state != _ZOMBIE]
@@ -363,10 +363,10 @@ class ProcessGroupStatsMonitor(BackgroundTask):
     """A background task that samples the resource usage of this process's group.
 
     The group contains this process, its workers and their children. Other processes with the same group ID count as
-    well, such as a launcher and its other ranks. A child in a session of its own does not count.
+    well, such as a launcher and its other ranks. A child in its own session does not count.
 
     The monitor reads ``/proc``, so it works on Linux. On other systems a warning is logged and nothing is reported. The
-    first sample is taken at once. The monitor has a thread and an event loop of its own, which take the samples and
+    first sample is taken at once. The monitor has a thread and its own event loop, which take the samples and
     await the callback. So a callback that blocks, for example on a network, delays only the next sample.
 
     Args:

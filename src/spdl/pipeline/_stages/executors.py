@@ -1,4 +1,4 @@
-"""Stages whose op runs in an executor of the user's."""
+"""Stages whose op runs in a user's executor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ExecutorNode(OpNode):
     """The common part of stages on executors. Subclasses decide what is handed over, and when.
 
     Callbacks of futures run wherever the executor pleases, so they take note and wake a worker. They never raise, and
-    run no code of the user's but the finalizers of what the last one of an ended pipeline lets go of.
+    run no user code but the finalizers of what the last one of an ended pipeline lets go of.
     """
 
     __slots__ = ("all_landed", "executor", "futures")
@@ -87,7 +87,7 @@ class ExecutorNode(OpNode):
             future = self.executor.submit(function, *values)
         except BaseException as error:  # noqa: BLE001 - it is broken or closed, and not a property of one item.
             engine.lock.acquire()
-            # Whoever has stopped the pipeline meanwhile may shut the executor down.
+            # The thread that has stopped the pipeline in the meantime may shut the executor down.
             if not engine.stopping:
                 engine.fail(self, None, error)
             return False
@@ -144,7 +144,7 @@ class ExecutorNode(OpNode):
     def await_calls(self, seconds: float) -> int:
         deadline = monotonic() + seconds
         unfinished = await_calls(list(self.futures), seconds)
-        # Whoever waits for a future goes on before its callbacks are called.
+        # The thread that waits for a future goes on before its callbacks are called.
         with self.engine.lock:
             while self.futures and (left := deadline - monotonic()) > 0:
                 self.all_landed.wait(left)
@@ -152,15 +152,15 @@ class ExecutorNode(OpNode):
 
 
 def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
-    """Cancel what has not begun, wait for what has, and return how many calls still run after so many seconds."""
-    # `wait` would count as under way what was cancelled, until the executor comes to it: behind other work of the
+    """Cancel what has not begun, wait for what has, and return how many calls still run after that many seconds."""
+    # `wait` would count as under way what was cancelled, until the executor comes to it: after other work of the
     # user's, or never.
     begun = [future for future in futures if not future.cancel()]
     return count_unfinished(begun, max(0.0, seconds))
 
 
 class LocalCall:
-    """Calls a function, and marks the thread as the pipeline's own meanwhile.
+    """Calls a function, and marks the thread as the pipeline's own in the meantime.
 
     So an op that stops its pipeline, or reads it, does not wait for itself. Where an executor's calls run is not known
     before; one that was pickled, to be sent elsewhere, arrives as the function alone and needs nothing of this package.
@@ -173,7 +173,7 @@ class LocalCall:
         self.seconds: float | None = None
         # The bytes that it has read from stores.
         self.bytes_read = 0
-        # Executors show their calls by name. What else is callable may run code of the user's when it is asked.
+        # Executors show their calls by name. Another callable may run user code when it is asked.
         if isinstance(function, FunctionType):
             update_wrapper(self, function, updated=())
 
@@ -185,7 +185,7 @@ class LocalCall:
         inside = self.engine.inside
         thread = get_ident()
         inside.append(thread)
-        # What the thread has read for others does not count.
+        # The thread's reads for others do not count.
         bytes_of_thread()
         begin = perf_counter()
         try:
@@ -527,7 +527,7 @@ def _unpack(outcome: Done | Raised) -> tuple[Any, bool, BaseException | None]:
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    # A class of the user's may have its own idea of notes.
+    # A user's class may have its own idea of notes.
     with contextlib.suppress(Exception):
         BaseException.add_note(error, note)
 
@@ -571,7 +571,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     def turn(self) -> None:
         self.coming += 1
         self.engine.release_to_user()
-        # Where it is refused, or given up, the stage has ended, and none is to come any more.
+        # If it is refused, or given up, the stage has ended, and no more will come.
         self.hand_over((), self._landed, self._serve)
 
     @called_elsewhere
@@ -612,6 +612,6 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
             self.turn()
 
     def _landed(self, future: Future[Any]) -> None:
-        # The call itself raises nothing: the executor did, which has not made it, so what waits would wait for ever.
+        # The call itself raises nothing: the executor did, which has not made it, so what waits would wait forever.
         if self.check_alive(future) and (error := future.exception()) is not None:
             self.engine.fail(self, None, error)

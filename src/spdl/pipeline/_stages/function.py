@@ -122,7 +122,7 @@ class FunctionNode(OpNode):
             value = next(parked.iterator)
         except StopIteration as end:
             self._account(start, cpu, weight, watch, succeeded=False, remains=(end,))
-            # The exception holds what a generator returns, and the iterator may be an object of the user's.
+            # The exception holds what a generator returns, and the iterator may be a user object.
             if end.value is not None or type(parked.iterator) not in _EMPTY_AT_END:
                 self.engine.drops.extend((parked, end))
             self.generator_ended()
@@ -160,12 +160,12 @@ class FunctionNode(OpNode):
             start: When it began.
             cpu: What the thread's CPU clock said then, if it was read.
             weight: How many ops it stands for; 0 if its CPU time is not measured.
-            watch: What watches its time.
+            watch: The watch of its time.
             succeeded: Whether it was a task that did not raise.
             remains: What it returned or raised, and its generator if that has more results, if it has a watch.
 
         Raises:
-            Abandoned: If the item was given up meanwhile, and the thread replaced.
+            Abandoned: If the item was given up in the meantime, and the thread replaced.
         """
         now = perf_counter()
         seconds = now - start

@@ -1,4 +1,4 @@
-"""What aggregators keep past a result, and how batches of an earlier run are made again."""
+"""Items that aggregators keep past a result, and how batches of an earlier run are made again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _two_methods(op: object) -> str:
 
 
 class Keeping:
-    """Looks behind each result whether an aggregator holds what it did not hold before the first item.
+    """Checks after each result whether an aggregator holds what it did not hold before the first item.
 
     Of one without ``held_back`` all that it can change must be known: its attributes, those of its class, and the
     variables of other scopes and modules that its methods name. Of one that has it, only what is not whole items is
@@ -97,10 +97,10 @@ class Keeping:
             )
 
     def look(self, held: Iterable[object]) -> None:
-        """Look at the variables behind a result.
+        """Look at the variables after a result.
 
         Args:
-            held: What it says it keeps.
+            held: The items that it says it keeps.
         """
         if self.found is not None:
             return
@@ -181,7 +181,7 @@ def _is_nothing(value: Any, depth: int = 0) -> bool:
 
 
 def _frozen(value: Any, depth: int = 0) -> Any:
-    """Return what tells a value from what it was before; `_UNKNOWN` if nobody can tell."""
+    """Return what tells a value from what it was before; `_UNKNOWN` if that cannot be told."""
     if value is None or isinstance(value, (*_NUMBERS, *_TEXTS)):
         return type(value), value
     if _is_fixed(value):
@@ -243,7 +243,7 @@ def _size_of_array(value: Any) -> int | None:
 class Kept:
     """The items in hand, and which of them the aggregator has said it keeps.
 
-    Items are told by their identity: a list that the user compares in a way of his own is still that list.
+    Items are recognized by their identity: a list that the user compares in his own way is still that list.
 
     Attributes:
         form: How the last result is made of the very items that left with it; None if it is not seen to be.
@@ -282,7 +282,7 @@ class Kept:
         self._items.append(item)
 
     def note(self, result: Any, held: Iterable[Any] | None) -> bool:
-        """Note a result, and what the aggregator keeps past it. Runs code of the user's.
+        """Note a result, and what the aggregator keeps past it. Runs user code.
 
         Returns:
             Whether an aggregator that gets the items once more loses and repeats none: it has kept nothing in this
@@ -325,7 +325,7 @@ class Kept:
         return self._held
 
     def divide(self, roots: Sequence[Root], *, flushed: bool) -> tuple[list[Root], list[Root], list[Any]]:
-        """Return the roots of the items that were passed on, of those that are kept, and what is to be dropped.
+        """Return the roots of the items that were passed on, of those that are kept, and what should be dropped.
 
         The former are in the order of the result, if that is made of the items.
         """
@@ -396,8 +396,8 @@ def pack(value: Any, stage: str) -> Any:
     """Return a copy of what an aggregator's ``state_dict()`` has returned that JSON can hold.
 
     Args:
-        value: What it has returned.
-        stage: What messages call the stage.
+        value: The value that it has returned.
+        stage: The stage's name in messages.
 
     Raises:
         TypeError: If something in it is neither JSON nor an array, or would come back as something else.
@@ -406,7 +406,7 @@ def pack(value: Any, stage: str) -> Any:
 
 
 class _ValuePlace(NamedTuple):
-    """Where a value is, for messages."""
+    """The place of a value, for messages."""
 
     stage: str
     path: str
@@ -528,8 +528,8 @@ class Regrouping:
         """Take an item for the batch that it belongs to, and return that; None if it belongs to none.
 
         Args:
-            record: What is known of the item.
-            root: Where it came from.
+            record: The item's record.
+            root: Its origin.
             value: The item.
         """
         if record is None or record.member is None:
@@ -577,7 +577,7 @@ class GivenItem(NamedTuple):
 
 
 class HoldingBack(Regrouping):
-    """The batches that an aggregator of the user's makes again: it gets their items first, batch by batch.
+    """The batches that a user's aggregator makes again: it gets their items first, batch by batch.
 
     It need not make those that are known to be lists of their items. Only an empty aggregator makes the same batch of
     the same items, so all others wait until then.
@@ -587,7 +587,7 @@ class HoldingBack(Regrouping):
 
     def __init__(self, restored: Restored) -> None:
         super().__init__(restored)
-        # What belongs to no such batch, and what the aggregator is to be given now. None ends a batch.
+        # What belongs to no such batch, and what the aggregator should be given now. None ends a batch.
         self._aside: deque[GivenItem] = deque()
         self._due: deque[GivenItem | Regrouped | None] = deque()
 
@@ -625,7 +625,7 @@ class HoldingBack(Regrouping):
         return self.is_due()
 
     def is_due(self) -> bool:
-        """Return whether the aggregator is to be given something."""
+        """Return whether the aggregator should be given something."""
         return bool(self._due)
 
     def next_step(self) -> GivenItem | Regrouped | None:

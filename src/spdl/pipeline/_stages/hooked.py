@@ -158,9 +158,9 @@ class _WorkerCall:
         self.thread: int | None = None
         # True once the worker has finished the call.
         self.ended = False
-        # True once nobody waits for the call any more and its worker was replaced.
+        # True once no thread waits for the call any more and its worker was replaced.
         self.abandoned = False
-        # True once nobody waits for the call any more.
+        # True once no thread waits for the call any more.
         self.unwanted = False
         self.value: Any = None
         self.error: BaseException | None = None
@@ -429,7 +429,7 @@ def hooked_function(
         try:
             _check_wanted(is_over)
         except CancelledError:
-            # As where there are no hooks: one that comes too late is closed.
+            # As if there were no hooks: one that comes too late is closed.
             value.close()
             raise
         return await value
@@ -492,7 +492,7 @@ async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitabl
 class _Generator:
     """A generator whose steps other threads take, one at a time, and which is closed when no step is wanted any more.
 
-    A step may still be under way then. Whoever takes it closes the generator afterwards.
+    A step may still be under way then. The thread that takes it closes the generator afterwards.
     """
 
     def __init__(self, generator: Iterator[Any]) -> None:

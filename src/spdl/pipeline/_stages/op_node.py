@@ -40,7 +40,7 @@ class Watch:
     ) -> None:
         self.attempt = attempt
         self.deadline = inf
-        # Ends the op, if there is a way. The op may have ended by itself meanwhile.
+        # Ends the op, if there is a way. The op may have ended by itself in the meantime.
         self.cancel = cancel
         self.ended = False
         # The thread that it keeps to itself.
@@ -128,7 +128,7 @@ class Timeout:
             show_logging_error()
         finally:
             engine.lock.acquire()
-            # The op may have ended meanwhile, and all others have let go of its item.
+            # The op may have ended in the meantime, and all others have let go of its item.
             engine.drops.append(watch)
         # `stop` reports ops that do not end.
         if not drop or engine.stopping:
@@ -183,7 +183,7 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
         if task.cancelling():
             await end_cancellation(task)
         error = raised
-    # Waiting for the lock is no time of the op's.
+    # Waiting for the lock does not count as the op's time.
     seconds = perf_counter() - begin
     try:
         with engine.lock:
@@ -207,8 +207,8 @@ def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | N
         node: The stage.
         attempt: The attempt, which has ended.
         awaited: The coroutine or async generator.
-        watch: What watches its time.
-        outcome: What came of it.
+        watch: The watch of its time.
+        outcome: Its outcome.
     """
     value, error, seconds = outcome
     engine = node.engine
@@ -219,7 +219,7 @@ def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | N
         # An async generator's results were its tasks.
         node.counters.did_not_succeed(seconds)
     if node.on_loop and node.queue and engine.event_loop is not None:
-        # The server that took the item may have ended long ago, and nobody else knows of the slot.
+        # The server that took the item may have ended long ago, and no other part knows of the slot.
         engine.event_loop.wake()
     if watch is not None and node.timeout is not None and not node.timeout.end(watch):
         # It was given up: what it returned or raised goes with the caller's frame, after the lock.
@@ -230,7 +230,7 @@ def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | N
     elif error is not None:
         node.fail(attempt, not_cancelled(error))
     elif isinstance(awaited, AsyncGeneratorType):
-        # Where the stage was given up it may have had more results.
+        # If the stage was given up it may have had more results.
         if not (node.cancelled or engine.stopping):
             node.generator_ended()
         node.end(attempt.root, attempt.ticket)
@@ -279,7 +279,7 @@ async def _exhaust(node: OpNode, attempt: Attempt, results: AsyncGeneratorType[A
 
 
 async def _close(node: OpNode, generator: AsyncGeneratorType[Any, Any]) -> None:
-    """Close an async generator that has more results, of which none is wanted. What it raises is logged."""
+    """Close an async generator that has more results, of which none is wanted. An exception from it is logged."""
     event_loop = node.engine.event_loop
     assert event_loop is not None
     try:
@@ -330,13 +330,13 @@ class Parked(NamedTuple):
 class OpNode(Node):
     """A stage that calls ``op(item)``.
 
-    What the call returns decides what follows: a value moves on, None drops the item, a generator is advanced by one
+    The call's result decides what follows: a value moves on, None drops the item, a generator is advanced by one
     result per turn, a coroutine or an async generator is handed to the event loop. So lambdas, partials and callable
     objects that return one of these need no declaration.
     """
 
     adjustable = True
-    # True if whoever takes an item calls the op right away, on the same thread.
+    # True if the thread that takes an item calls the op right away, on the same thread.
     calls_op_itself = True
     # True if each result of a generator counts as a task.
     steps_are_tasks = True
@@ -424,7 +424,7 @@ class OpNode(Node):
         )
 
     def goes_on_elsewhere(self) -> bool:
-        # Where the order is kept, one of those that wait is the head: else that would be in its op.
+        # If the order is kept, one of those that wait is the head: else that would be in its op.
         waits = self.awaiting_room > 0 and (self.may_emit(None) if self.order is None else self.has_room(0))
         return waits or super().goes_on_elsewhere()
 
@@ -517,7 +517,7 @@ class OpNode(Node):
             finished = self.order.finish(ticket, (root, value))
             for entry in finished:
                 self.engine.emit(self, entry)
-            # More items may begin than the one that takes this slot: as many as there were finished tickets behind it.
+            # More items may begin than the one that takes this slot: as many as there were finished tickets after it.
             if finished and self.wants_room and self.engine.event_loop is not None:
                 self.engine.event_loop.wake()
         self.running -= 1
@@ -692,5 +692,5 @@ class OpNode(Node):
             engine.fail(self, attempt.root, interrupt)
         self.end(attempt.root, attempt.ticket)
         if self.on_loop and self.queue and engine.event_loop is not None:
-            # The loop may have looked meanwhile, when the slot was not free yet.
+            # The loop may have looked in the meantime, when the slot was not free yet.
             engine.event_loop.wake()

@@ -128,7 +128,7 @@ class Dispatcher:
         if error is None:
             future.set_result(result.result())
         else:
-            # The call may have raised this because of a pool of its own, so ask the executor whether it is broken.
+            # The call may have raised this because of its own pool, so ask the executor whether it is broken.
             if isinstance(error, BrokenExecutor) and getattr(self._executor, "_broken", True):
                 self._break(error)
             future.set_exception(error)
@@ -191,7 +191,7 @@ class Dispatcher:
 
 
 def _copy(error: BrokenExecutor) -> BrokenExecutor:
-    # Each caller gets an exception of its own, since a traceback grows each time its exception is raised.
+    # Each caller gets its own exception, since a traceback grows each time its exception is raised.
     return type(error)(*error.args)
 
 
@@ -253,7 +253,7 @@ T = TypeVar("T")
 
 
 class PriorityExecutorEntrypoint(Executor):
-    """An executor that submits calls to a priority pool, with a priority of its own.
+    """An executor that submits calls to a priority pool, with its own priority.
 
     A pool's ``get_executor`` makes it. Give it to a stage like any other executor. Its calls begin in the order of
     their submission, before all waiting calls of entrypoints with a lower priority. A call that has begun is not
@@ -320,7 +320,7 @@ class PriorityPool:
         _CONNECTED[self._identity] = self
         # The class of the standard library's executor that has the workers.
         self._kind = kind
-        # Another process makes a pool of its own with these.
+        # Another process makes its own pool with these.
         self._arguments = arguments
         self._ranks = itertools.count(1)
         self._dispatcher = Dispatcher(partial(kind, **{**arguments, "max_workers": max_workers}), max_workers)
@@ -501,7 +501,7 @@ class PriorityInterpreterPoolExecutor(PriorityPool):
     """A pool of interpreters that several stages share. The most urgent call begins first.
 
     It works like `PriorityThreadPoolExecutor`, except that calls are pickled, and that each thread runs them in an
-    interpreter with a GIL of its own. It requires Python 3.14 or later.
+    interpreter with its own GIL. It requires Python 3.14 or later.
 
     Args:
         max_workers: How many interpreters there are. By default as many as cores that this process may use.

@@ -1,4 +1,4 @@
-"""What runs in other processes: an op on some items with an outcome for each, and an eye on the parent."""
+"""Work in other processes: an op on some items with an outcome for each, and an eye on the parent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Done(NamedTuple):
     several: bool
 
     def unpack(self) -> Any:
-        """The value. Runs code of the user's: whatever unpickling calls."""
+        """The value. Runs user code: whatever unpickling calls."""
         value = unwrap(self.value)
         return iter(value) if self.several else value
 
@@ -48,7 +48,7 @@ class Raised(NamedTuple):
                 error = pickle.loads(self.error)  # noqa: S301 - as above.
             except BaseException:  # noqa: BLE001 - what it needs exists in the worker only. The description says the rest.
                 error = RuntimeError(self.description)
-        # A class of the user's may have its own idea of causes.
+        # A user's class may have its own idea of causes.
         with contextlib.suppress(Exception):
             error.__cause__ = WorkerTraceback(self.traceback)
         return error
@@ -67,7 +67,7 @@ Parcel = tuple[Any] | bytes
 
 _PLAIN = frozenset({bytes, bytearray, str, bool, int, float, complex, NoneType})
 
-# Where looking at more takes longer than pickling it.
+# If looking at more takes longer than pickling it.
 _MOST_LOOKED_AT = 64
 
 # A hand-over that has taken so long begins no more items, except for the first.
@@ -88,7 +88,7 @@ def wrap(value: object) -> Parcel:
 
 
 def unwrap(parcel: Parcel) -> Any:
-    """The value again. Runs code of the user's: whatever unpickling calls."""
+    """The value again. Runs user code: whatever unpickling calls."""
     # It comes from our own process or worker, as all that pools exchange.
     return parcel[0] if type(parcel) is tuple else pickle.loads(parcel)  # type: ignore[arg-type] # noqa: S301
 
@@ -111,9 +111,9 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
-    """Run the op on each item. An item that fails is no matter of the others'.
+    """Run the op on each item. An item that fails does not affect the others.
 
-    Items are left over where this takes long, since the op has become slow: another process may be free to take them,
+    Items are left over if this takes long, since the op has become slow: another process may be free to take them,
     and a pipeline that stops does not want them any more.
     """
     # What it has read for others, before the fork, does not count.
@@ -198,7 +198,7 @@ def end_with(pid: int, *pipes: int, grace: float) -> None:
     def watch() -> None:
         signs.poll()
         time.sleep(grace)
-        # There is nobody to report to, and a thread can end its process in no other way.
+        # There is no one to report to, and a thread can end its process in no other way.
         os._exit(1)
 
     Thread(target=watch, name="spdl_parent_watcher", daemon=True).start()

@@ -305,7 +305,7 @@ class ConveyorNode(Node):
 
 
 # Seconds that the end of the input may take to come out, once nothing precedes it. If the `get` of asyncio waits, the
-# end is lost, since nobody will put it in again. A user's own `get` may just be asleep, so it has longer.
+# end is lost, since it will not be put in again. A user's own `get` may just be asleep, so it has longer.
 _PATIENCE = 5.0
 _PATIENCE_WITH_OWN_GET = 60.0
 
@@ -461,7 +461,7 @@ class MergeOpNode(ConveyorNode):
         draining = asyncio.ensure_future(self.drain(output))
         producing = asyncio.ensure_future(self._produce(inputs, output))
         try:
-            # If draining fails, the op must not wait for room for ever.
+            # If draining fails, the op must not wait for room forever.
             await asyncio.wait([producing, draining], return_when=asyncio.FIRST_COMPLETED)
             await draining
             error = await producing

@@ -1,4 +1,4 @@
-"""Where a branch becomes several and several become one: routers, merges, and forks that split batches."""
+"""Stages that split a branch or join several: routers, merges, and forks that split batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class MergeNode(Node):
     """Passes on the items of its branches as they come, one from each in turn.
 
-    Each branch has a queue of its own: in a shared one a fast branch would leave no room for a slow one. No code of the
+    Each branch has its own queue: in a shared one a fast branch would leave no room for a slow one. No code of the
     user's is involved, so it works under the lock.
     """
 
@@ -80,7 +80,7 @@ class MergeNode(Node):
         return inlet.take_uncounted(item=inlet.entries[0] is not MARK)
 
     def _at_barrier(self) -> bool:
-        # An epoch ends where it has ended in every branch of which more may come.
+        # An epoch ends when it has ended in every branch of which more may come.
         marked = False
         for index, inlet in enumerate(self.inlets):
             if inlet.entries:
@@ -122,7 +122,7 @@ class MergeNode(Node):
         return dropped
 
 
-# So many items may wait for full paths before the router stops. So a slow path does not hold up the others at once.
+# That many items may wait for full paths before the router stops. So a slow path does not hold up the others at once.
 # The reference looks as far ahead.
 _LOOK_AHEAD = 32
 
@@ -130,7 +130,7 @@ _LOOK_AHEAD = 32
 class Routing(OpNode):
     """Calls ``router(item)``, one item at a time, and puts the item into the path with that index.
 
-    A router that fails, or names a path that does not exist, fails the pipeline: it is no property of one item.
+    A router that fails, or names a path that does not exist, fails the pipeline: it is not a property of one item.
     """
 
     __slots__ = ()
@@ -276,7 +276,7 @@ class _BatchRouting(Routing):
     merge: BatchMergeNode
 
     def paths_have_room(self) -> bool:
-        # Looking ahead of a full path would help nobody: a batch is complete when all paths are done with it.
+        # Looking ahead of a full path would not help: a batch is complete when all paths are done with it.
         return all(path.input.has_place() for path in self.paths) and self.merge.has_place_for_batch()
 
     def finish(self, attempt: Attempt, value: Any) -> None:
@@ -445,7 +445,7 @@ class BatchMergeNode(MergeNode):
             elif (index := self._next_branch()) is not None:
                 self.following = (index + 1) % self.branches
                 root, values = self._pop(index)
-                # These run no code of the user's.
+                # These run no user code.
                 if type(values) is not list and type(values) is not tuple:
                     values = self._list(index, root, values)
                     if self.cancelled or self.engine.stopping:
@@ -464,11 +464,11 @@ class BatchMergeNode(MergeNode):
             self._end_epoch()
             self.engine.made_room(self.router)
         elif self._next_branch() is None and self._head_is_lost():
-            # The others are behind it.
+            # The others are after it.
             self.engine.cut_off(self)
 
     def _list(self, index: int, root: Root, values: Any) -> list[Any]:
-        """List what a path passed on. Called with the lock held, which it releases meanwhile."""
+        """List what a path passed on. Called with the lock held, which it releases in the meantime."""
         engine = self.engine
         # Nobody else takes a turn until then: a path's results keep their order.
         self.running += 1

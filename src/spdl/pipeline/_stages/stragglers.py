@@ -28,7 +28,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     """
     lines = []
     others = []
-    # Parts of it that have threads of their own are looked at as well.
+    # Parts of it that have their own threads are looked at as well.
     engines = [engine, *(each for node in engine.nodes for each in node.engines_inside())]
     suspended = [line for each in engines for line in _suspended(each)]
     named = {thread.ident: thread.name for thread in threads}

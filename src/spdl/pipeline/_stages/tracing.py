@@ -29,7 +29,7 @@ class Tracer:
     """Records what the parts of one pipeline do.
 
     Args:
-        recorder: What keeps it.
+        recorder: The recorder that keeps it.
         pipeline: The pipeline's number.
     """
 
@@ -106,7 +106,7 @@ class TracedOp:
         made: Any
         if type(value) is CoroutineType:
             made = self._await(roots, value)
-            # Where nobody wants it, it is closed before it has begun, and so must be what it would have awaited.
+            # If it is not wanted, it is closed before it has begun, and so must be what it would have awaited.
             weakref.finalize(made, value.close).atexit = False
         elif type(value) is AsyncGeneratorType:
             made = self._iterate(roots, value)
@@ -145,7 +145,7 @@ class TracedOp:
 
 
 def untraced_op(op: Any) -> Any:
-    """Return what is called where an op is not traced any more. An op that was let go of is None."""
+    """Return what is called when an op is not traced any more. An op that was let go of is None."""
     return op.untraced() if isinstance(op, TracedOp) else op
 
 
@@ -169,13 +169,13 @@ class _Lane:
 
 
 class _TracedSource(Source):
-    """A source whose pulls are recorded. Each is of a class of its own, which holds what would be fields of others."""
+    """A source whose pulls are recorded. Each is of its own class, which holds what would be fields of others."""
 
     __slots__ = ()
 
     tracer: ClassVar[Tracer]
     untraced: ClassVar[type[Source]]
-    # The row of pulls that the event loop awaits: other things happen on its thread meanwhile.
+    # The row of pulls that the event loop awaits: other things happen on its thread in the meantime.
     awaited: ClassVar[Track]
 
     def pull(self, hand: list[Any]) -> int | None:
@@ -201,7 +201,7 @@ def _record(source: Source, tracer: Tracer, track: Track, begin: float, root: in
 
 
 def traced_source_kind(source: Source, tracer: Tracer) -> type[_TracedSource]:
-    """Return what a source of this kind becomes where it is traced."""
+    """Return what a source of this kind becomes when it is traced."""
     fields: dict[str, Any] = {"__slots__": (), "tracer": tracer, "untraced": type(source)}
     if source.on_loop:
         fields["awaited"] = tracer.recorder.add_track(f"{source.name} ({tracer.pipeline})")
@@ -266,8 +266,8 @@ class _TracedSink(Sink):
     """A sink with such entries.
 
     Consumers take without the lock, and what they have at hand are the old entries. So these are moved from the last to
-    the first: whoever takes meanwhile gets the first one that is left. Once there are none, a consumer takes the lock
-    to wait, as it does when there is nothing, and finds the new ones.
+    the first: the thread that takes in the meantime gets the first one that is left. Once there are none, a consumer
+    takes the lock to wait, as it does when there is nothing, and finds the new ones.
     """
 
     __slots__ = ()
@@ -291,14 +291,14 @@ class _TracedSink(Sink):
 
 
 def traced_sink_kind(tracer: Tracer) -> type[_TracedSink]:
-    """Return what a sink becomes where it is traced."""
+    """Return what a sink becomes when it is traced."""
     made: Any = type("TracedSink", (_TracedSink,), {"__slots__": (), "tracer": tracer})
     kind: type[_TracedSink] = made
     return kind
 
 
 class _Traced(Node):
-    """A stage whose queue is counted. Each is of a class of its own, which holds what would be fields of others.
+    """A stage whose queue is counted. Each is of its own class, which holds what would be fields of others.
 
     The stage stops being of that class whenever tracing ends, which happens with the engine's lock held.
     """
@@ -317,7 +317,7 @@ class _Traced(Node):
         self.plain = False
 
     def end_tracing(self) -> None:
-        """Undo that, if nothing has happened meanwhile for which it would have been done anyhow."""
+        """Undo that, if nothing has happened in the meantime for which it would have been done anyhow."""
         self.plain = self.was_plain and not self.cancelled
 
     def dequeue(self) -> Entry:
@@ -395,7 +395,7 @@ class _TracedAsync(_Traced, AsyncNode):
 
 
 class _TracedElsewhere(_Traced, OpNode):
-    """A stage whose op runs where nobody sees it: a slice is from taking an item to having its result.
+    """A stage whose op runs out of sight: a slice is from taking an item to having its result.
 
     Of an item that is tried again, only the first attempt is seen.
     """
@@ -403,7 +403,7 @@ class _TracedElsewhere(_Traced, OpNode):
     __slots__ = ()
 
     lanes: ClassVar[Lanes]
-    # What is under way, by the root of its item.
+    # The calls under way, by the roots of their items.
     under_way_on: ClassVar[dict[Root, tuple[int, Track]]]
 
     def dequeue(self) -> Entry:
@@ -464,7 +464,7 @@ class _TracedAggregate(_TracedGathering, AggregateNode):
     __slots__ = ()
 
     def _make(self, call: Call) -> None:
-        # It is called without the lock, and tracing may end meanwhile.
+        # It is called without the lock, and tracing may end in the meantime.
         tracer, name = self.tracer, self.name
         roots = origins(self.roots[-1]) if call.accumulates and self.roots else ()
 
@@ -483,7 +483,7 @@ class _TracedAggregate(_TracedGathering, AggregateNode):
 
 
 def traced_kind(node: Node, tracer: Tracer) -> type[_Traced] | None:
-    """Return what a stage of this kind becomes where it is traced; None where it runs nothing and waits for nothing."""
+    """Return what a stage of this kind becomes when it is traced; None if it runs nothing and waits for nothing."""
     kind = type(node)
     fields: dict[str, Any] = {
         "__slots__": (),
@@ -510,7 +510,7 @@ def traced_kind(node: Node, tracer: Tracer) -> type[_Traced] | None:
 
 
 def attach(engine: Engine, recorder: Recorder) -> bool:
-    """Have a pipeline tell a recorder what it does, from now on. It may run already.
+    """Make a pipeline tell a recorder what it does, from now on. It may run already.
 
     Its parts become parts of traced kinds, which have the same fields. So the engine that is not traced has no line and
     no branch for it, and pays nothing. A call that goes on is not seen, as it has begun before.
@@ -587,7 +587,7 @@ def _detach(engine: Engine) -> None:
 
 
 def _take_entries_at_hand(engine: Engine) -> None:
-    # Whoever fills the sink has its entries at hand.
+    # The part that fills the sink has its entries at hand.
     parts: list[Source | Node] = [*engine.sources, *engine.nodes]
     for part in parts:
         if part.output is engine.sink:

@@ -19,10 +19,10 @@ def sealed(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def checksum_of(state: dict[str, Any]) -> int:
-    """Return the checksum of all that a state holds besides its checksum.
+    """Return the checksum of all that a state holds apart from its checksum.
 
     It is the same after JSON, pickle or another order of the keys. A part that is the sealed state of another object
-    stands for itself by its own checksum, so it is not gone through twice. What loads it checks that.
+    stands for itself by its own checksum, so it is not gone through twice. The code that loads it checks that.
 
     Raises:
         ValueError, RecursionError: If it is nested without end, or holds an int that Python does not write.
@@ -63,7 +63,7 @@ def check_state(argument: str, state: object, kind: str) -> None:
     """Raise unless it is a whole state of this kind of object, of a version that can be read.
 
     Raises:
-        TypeError: If it is no dict.
+        TypeError: If it is not a dict.
         ValueError: If it is of another kind of object, of a newer version, of none, or if something in it was removed
             or replaced.
     """
@@ -145,7 +145,7 @@ def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
     if not isinstance(sources, list) or len(sources) != len(ours["sources"]):
         refuse_state("state", "is damaged: it has no fingerprint of each source")
     for their, our in zip(sources, ours["sources"], strict=True):
-        # What one of them does not say is not compared.
+        # A fact that one of them does not state is not compared.
         if not isinstance(their, dict) or any(their.get(name, value) != value for name, value in our.items()):
             refuse_state(
                 "state",

@@ -26,7 +26,7 @@ class Progress(NamedTuple):
 
 
 class Unconsumed(NamedTuple):
-    """What is out at some moment.
+    """The items that are out at some moment.
 
     Attributes:
         roots: The roots of the positions, in order.
@@ -103,7 +103,7 @@ class Lineage:
         self.restored: Restored | None = None
 
     def watch(self, gone: Callable[[int], None]) -> None:
-        """Have somebody told of each position that is out no more. Called before anything is admitted."""
+        """Register a callback for each position that is no longer out. Called before anything is admitted."""
         self._gone = gone
         self.deliver_position = self._consumed
 
@@ -113,7 +113,7 @@ class Lineage:
             self._gone(root)
 
     def weigh_by(self, weights: Weights) -> None:
-        """Tell somebody of all that is released. Called before anything runs."""
+        """Register a callback for all that is released. Called before anything runs."""
         self._weights = weights
         self.deliver_position = self._deliver_weighed
 
@@ -140,7 +140,7 @@ class Lineage:
         """Return the root of one item that will be made of those whose roots are appended to its parents.
 
         Args:
-            record: What is known of it from an earlier run.
+            record: Its record from an earlier run.
         """
         return Gathering(record)
 
@@ -150,13 +150,13 @@ class Lineage:
         return self.chains[-1]
 
     def pack(self, gathering: Gathering) -> None:
-        """Pack the roots behind the first ones. Called with the lock held."""
+        """Pack the roots after the first ones. Called with the lock held."""
         packed = gathering.packed()
         if packed is None:
             packed = Packed(self.sources)
             self._packed[packed] = None
         self._pack(packed, gathering.unlist(packed))
-        # The positions of a group that ends up here as a whole need no group. It may have become whole meanwhile.
+        # The positions of a group that ends up here as a whole need no group. It may have become whole in the meantime.
         pending = list(packed.groups)
         while pending:
             group = pending.pop()
@@ -167,7 +167,7 @@ class Lineage:
             pending += (parent.results if isinstance(parent, Result) else parent for parent in parents)
             if (others := group.packed()) is not None:
                 packed.take_over(others)
-                # In this order, for whoever looks meanwhile.
+                # In this order, for the thread that looks in the meantime.
                 del self._packed[others]
                 pending += others.groups
         gathering.note_packed(packed)
@@ -178,12 +178,12 @@ class Lineage:
                 packed.add_group(root)
             else:
                 packed.add(root)
-                # In this order: whoever looks meanwhile may count one position twice, and misses none.
+                # In this order: the thread that looks in the meantime may count one position twice, and misses none.
                 self._num_packed += 1
                 self._out.discard(root)
 
     def split(self, root: Root, descendants: int) -> Group:
-        """Return the root of the parts of an item, of which so many will be put together again."""
+        """Return the root of the parts of an item, of which that many will be put together again."""
         return Group([root], descendants)
 
     def expand(self, root: Root) -> Results:
@@ -231,7 +231,7 @@ class Lineage:
         self._releasing = root
         pending: list[tuple[Group, int]] = [(root, 1)]
         if root.__class__ is Result and root.pending == 1:
-            # The usual case of what is no position: most of these have others beside them.
+            # The usual case of what is not a position: most of these have others beside them.
             results: Results = root.parents[0]  # type: ignore[assignment]
             if results.result_consumed(root.number):
                 self._releasing = None
@@ -328,7 +328,7 @@ class Lineage:
         Args:
             in_hand: The roots of items that are on their way to the consumer, delivered or not: they count as out.
         """
-        # The consumer may remove positions meanwhile, which a copy made in one step does not mind.
+        # The consumer may remove positions in the meantime, which a copy made in one step does not mind.
         out = self._out.copy()
         for packed in self._packed:
             out.update(packed.roots())
@@ -354,7 +354,7 @@ class Lineage:
     def locate(self, root: Root) -> list[tuple[int, int]]:
         """Return the ``(source, position)`` pairs that ``root`` descends from, `LISTED` at most.
 
-        They are in the order in which they were merged; an aggregator's beyond so many are sorted.
+        They are in the order in which they were merged; an aggregator's beyond that many are sorted.
         """
         return self._pairs(_origins(root, LISTED))
 
@@ -367,7 +367,7 @@ class Lineage:
 
 
 def _origins(root: Root, most: int) -> list[int]:
-    """Return the positions that ``root`` descends from, but no more than so many."""
+    """Return the positions that ``root`` descends from, but no more than that many."""
     return list(islice((origin for origin in _walk(root) if not isinstance(origin, Group)), most))
 
 
@@ -397,7 +397,7 @@ def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:
         str(position) if sources == 1 else f"{position} of source {source}" for source, position in origins[:_SHOWN]
     ]
     if not names:
-        # A merge of the user's may make items.
+        # A user's merge may make items.
         return "an item of no source"
     if len(origins) == 1:
         return f"source item {names[0]}"

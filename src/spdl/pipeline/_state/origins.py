@@ -1,4 +1,4 @@
-"""Where items come from that are not simply an item of a source: batches, their elements, results of generators."""
+"""The origins of items that are not simply an item of a source: batches, their elements, results of generators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Positions of one item that a report lists. What an item was made of may be as long as the dataset.
 LISTED = 1_000
 
-# A gathering packs so many of its roots at a time: short work, since the engine's lock is held.
+# A gathering packs that many of its roots at a time: short work, since the engine's lock is held.
 _PACKED_AT_ONCE = 64
 
 # How an item is made of the very items that went into it: it is the only one, it is a list of them, or they are
@@ -33,7 +33,7 @@ class Group:
     descendant. Nesting groups keeps the cost of a release independent of how many items a batch holds.
     """
 
-    # True if somebody is told when the group is consumed.
+    # True if a callback is called when the group is consumed.
     observed: ClassVar[bool] = False
     # True if it is one item made of others, be it of a single one.
     is_gathered: ClassVar[bool] = False
@@ -181,12 +181,12 @@ class Gathering(Group):
 
     def __init__(self, record: Record | None = None) -> None:
         super().__init__([], 1)
-        # Known if the engine can make it without the aggregator, or if nobody can make it again. Then its parents are
+        # Known if the engine can make it without the aggregator, or if it cannot be made again. Then its parents are
         # in the order of its parts.
         self.form: Form | None = None
         self._packed: Packed | None = None
         self._pack_at = LISTED + _PACKED_AT_ONCE
-        # What is known of this batch from an earlier run.
+        # The record of this batch from an earlier run.
         self.record = record
 
     def packed(self) -> Packed | None:
@@ -282,7 +282,7 @@ class Packed:
         self.positions[source].add(position)
 
     def add_groups(self, groups: Iterable[tuple[Group, int]]) -> None:
-        """Add groups, each of which occurs so often."""
+        """Add groups, each of which occurs that often."""
         for group, count in groups:
             self.groups[group] = self.groups.get(group, 0) + count
 
@@ -368,11 +368,11 @@ class Segment(Gathering):
 
 
 class Cut(NamedTuple):
-    """Where an aggregator goes on.
+    """The point from which an aggregator goes on.
 
     Attributes:
         again: The results that were not consumed though a later one was, or only a part was: each is made by itself.
-        tail: What is left over for all that follows.
+        tail: The leftovers for all that follows.
     """
 
     again: list[Segment]
@@ -434,14 +434,14 @@ class Chain:
         self.epoch += 1
 
     def again_of(self, record: Record) -> Again:
-        """Return what is to be made again, by its record."""
+        """Return what should be made again, by its record."""
         return next(each for each in self.again if each.batch.record is record)
 
     def cut(self, undone: Iterable[Segment], referred: Collection[Segment]) -> Cut:
         """Return where another run has to go on.
 
         Args:
-            undone: Results that count as not consumed, besides those that are not.
+            undone: Results that count as not consumed, apart from those that are not.
             referred: Those of which a part was consumed.
         """
         unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.chain is self))}
@@ -458,7 +458,7 @@ def result_path(root: Root) -> tuple[int, ...] | None:
     """Return the position of the item that a result comes from, and the numbers of the results on the way to it.
 
     Args:
-        root: Where the result comes from.
+        root: The result's origin.
 
     Returns:
         The position alone if it is the item's only result; None if several items went into it, as into a batch.

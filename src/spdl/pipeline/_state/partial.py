@@ -29,11 +29,11 @@ class Member(NamedTuple):
 
 
 class Record:
-    """What is known of one item.
+    """The record of one item.
 
     Attributes:
         done: The numbers of those of its results that were consumed.
-        results: What is known of its other results.
+        results: The records of its other results.
         member: The batch that it went into, if that has to be made again.
         met: Whether the item has become results again, which from then on are known from the lineage.
     """
@@ -184,7 +184,7 @@ def _spread(batch: list[Any], sources: int) -> list[Term]:
 
 
 def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
-    """Return what a state says of items whose results were consumed in part; None if there are none.
+    """Return what a state says about items whose results were consumed in part; None if there are none.
 
     Args:
         state: What `state_of` has written of them.
@@ -273,7 +273,7 @@ class _Writer:
             names = [self.name(parent) for parent in root.origins()]
             nameless = not names and not isinstance(root, Segment)
             if None in names or nameless or (root.packed() is not None and not _ascends(names)):
-                # What was packed has lost its order.
+                # Packed positions have lost their order.
                 return None
             if root.form == "nest":
                 raise RuntimeError(
@@ -388,9 +388,9 @@ def chains_from_state(states: object, number: int, restored: Restored | None) ->
     """Return what aggregators had left over, and what they have to make again, as `state_of` has written it.
 
     Args:
-        states: What it has written.
+        states: The written states.
         number: How many there must be.
-        restored: What the state says of the items of what is made again.
+        restored: What the state says about the items of what is made again.
 
     Raises:
         ValueError: If it is of other aggregators, or damaged.

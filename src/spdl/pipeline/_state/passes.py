@@ -15,7 +15,7 @@ class Interruptible:
     __slots__ = ()
 
     def interrupt(self) -> None:
-        """Have the thread in ``next()`` return at once. Needs no lock. What it waited for stays to be read."""
+        """Make the thread in ``next()`` return at once. Needs no lock. The item that it waited for stays to be read."""
         raise NotImplementedError
 
 
@@ -42,8 +42,8 @@ class Pass:
     Attributes:
         epoch: Its number. A source that is not continuous has only number 0.
         begin: The position of its first item. Positions count on from pass to pass.
-        end: The position behind its last item; None while it goes on.
-        state: What the source's own ``state_dict()`` returned before the pass, if it has one.
+        end: The position after its last item; None while it goes on.
+        state: The part that the source's own ``state_dict()`` returned before the pass, if it has one.
         first: A mark of its first item, by which another order is recognised; None for items that have none.
     """
 
@@ -68,8 +68,8 @@ class Pass:
 class Passes:
     """The passes over one source, oldest first, that the consumer is not done with.
 
-    Added to and finished by whoever has the source's token; a pass is forgotten when the next one begins. Anybody may
-    look meanwhile, without a lock.
+    Added to and finished by the thread that has the source's token; a pass is forgotten when the next one begins.
+    Anybody may look in the meantime, without a lock.
     """
 
     __slots__ = ("_known",)
@@ -87,7 +87,7 @@ class Passes:
 
         Args:
             position: That of its first item.
-            state: What the source said of itself.
+            state: The source's own state.
             epochs_read: How many epochs the consumer has seen the end of. One more is kept: a signal handler may come
                 before the consumer has really seen it.
             lowest_out: The lowest position that is out.
@@ -168,7 +168,7 @@ class Leg(NamedTuple):
 
 
 class Resumption:
-    """The legs that are left, and the source's state behind them."""
+    """The legs that are left, and the source's state after them."""
 
     __slots__ = ("_legs", "state")
 
@@ -177,7 +177,7 @@ class Resumption:
         self.state = state
 
     def goes_on(self) -> bool:
-        """Return whether items of a begun pass are to be pulled that are not its first ones."""
+        """Return whether items of a begun pass should be pulled that are not its first ones."""
         return any(
             leg.holes[-1:] > [leg.of.begin] or (leg.following is not None and leg.following > leg.of.begin)
             for leg in self._legs
@@ -225,7 +225,7 @@ def how_to_seek(source: object) -> str:
 
 
 def has_state(source: object) -> bool:
-    """Return whether a source tells its state and takes it back, also where it was iterated before.
+    """Return whether a source tells its state and takes it back, even if it was iterated before.
 
     A pipeline does not, since it runs once.
     """
@@ -233,7 +233,7 @@ def has_state(source: object) -> bool:
 
 
 def state_of_next_pass(source: Any) -> Any:
-    """Return what a source says of itself before a pass; None if it says nothing. Runs code of the user's."""
+    """Return a source's own state before a pass; None if it says nothing. Runs user code."""
     if not has_state(source):
         return None
     if offers(source, "advance_state"):
@@ -243,7 +243,7 @@ def state_of_next_pass(source: Any) -> Any:
 
 
 def state_behind(source: Any, before: Any) -> Any:
-    """Return what a source says of itself behind the pass that a state begins. Runs code of the user's.
+    """Return a source's own state after the pass that a state begins. Runs user code.
 
     Others may iterate over the same source, so what it says now may be of their passes: one that can tell by the state
     is asked to.
@@ -258,7 +258,7 @@ class ResumedIterator(Interruptible):
 
     Attributes:
         taken: The position of the item that was returned last, if it was out; None once the pass goes on.
-        rest: What returns the further items then.
+        rest: The function that returns the further items then.
     """
 
     __slots__ = ("_holes", "_interrupted", "_leg", "_seeker", "rest", "taken")
@@ -301,7 +301,7 @@ class ResumedIterator(Interruptible):
 
     def interrupt(self) -> None:
         """Interrupt the source's own iterator, if it can be interrupted. Takes no lock."""
-        # What it interrupts ends early.
+        # The interrupted iteration ends early.
         self._interrupted = True
         iterator = self._seeker.iterator
         if issubclass(type(iterator), Interruptible):
@@ -338,7 +338,7 @@ class Seeker:
         self.close()
 
     def skip(self, count: int) -> None:
-        """Pass over so many items."""
+        """Pass over that many items."""
         skipped = sum(1 for _ in islice(self.iterator, count))
         if skipped < count:
             raise TooShortError(_too_short(self.source, self.leg, self.at + count))
@@ -501,7 +501,7 @@ def _attempts(source: object, leg: Leg) -> int:
 
 def _begins_like(leg: Leg, first: list[Any]) -> bool:
     if leg.of.first is None or not first:
-        # What is missing is noticed later.
+        # A missing item is noticed later.
         return True
     mark = mark_of(first[0])
     return mark is None or mark == leg.of.first
@@ -538,7 +538,7 @@ def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) ->
 
 
 class Received(NamedTuple):
-    """What was received of a pass.
+    """The received items of a pass.
 
     Attributes:
         before: What the source's ``state_dict()`` returned before the pass.
@@ -571,7 +571,7 @@ def has_another_share(source: Any, before: Any) -> bool:
 
 
 def is_of_all_ranks(source: Any, before: Any) -> bool:
-    """Return whether what a source said of itself tells what all ranks have received, since there was only one."""
+    """Return whether what a source said about itself tells what all ranks have received, since there was only one."""
     try:
         source.merge_states([before])
     except (AttributeError, ValueError):
@@ -580,20 +580,20 @@ def is_of_all_ranks(source: Any, before: Any) -> bool:
 
 
 def take_share(source: Any, received: Received) -> None:
-    """Have a source yield its share of what no rank has received."""
+    """Make a source yield its share of what no rank has received."""
     source.load_state_dict(advance(source, received))
 
 
 def can_merge(source: object) -> bool:
-    """Return whether a source can share anew what several ranks have left."""
+    """Return whether a source can share again what several ranks have left."""
     return has_state(source) and offers(source, "advance_state", "merge_states")
 
 
 def merge_into(source: Any, states: Sequence[Any]) -> None:
-    """Have a source yield its share of what several ranks have not received.
+    """Make a source yield its share of what several ranks have not received.
 
     Args:
         source: The source.
-        states: What the source of each rank would say of itself.
+        states: The state of each rank's source.
     """
     source.load_state_dict(source.merge_states(states))

@@ -121,7 +121,7 @@ def runs_from_state(state: object) -> list[int]:
     return numbers
 
 
-# Positions of one block. A bitmap of so many is as short as what else is stored for it.
+# Positions of one block. A bitmap of that many is as short as what else is stored for it.
 _BLOCK = 512
 _COMPLETE = (1 << _BLOCK) - 1
 
