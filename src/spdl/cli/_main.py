@@ -8,15 +8,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, prepare_streams, say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

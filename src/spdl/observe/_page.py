@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import weakref
+from collections.abc import Iterator
 from math import isfinite
 from operator import itemgetter
+from pathlib import Path
 from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from spdl.pipeline._report.page import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
 from spdl.pipeline._report.page_file import (
@@ -29,11 +30,6 @@ from spdl.pipeline._report.page_file import (
 )
 from spdl.pipeline._report.sample import Sample, ThreadSample, sample_of_page
 from spdl.pipeline._report.statistics import PageHead, unpack_head
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 # No head is longer, and no pipeline has more parts or threads: a damaged page must not take all memory.
 _MOST_TEXT = 1 << 20

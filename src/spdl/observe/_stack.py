@@ -9,10 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spdl.pipeline._report.page_file import (
     STACKS,
@@ -22,10 +23,6 @@ from spdl.pipeline._report.page_file import (
     pid_namespace,
     started_ticks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # Files with the pipeline's own frames, and with the first frames of each thread of Python.
 _ENGINE = "/spdl/pipeline/_"

@@ -11,6 +11,8 @@ from dataclasses import replace
 from math import exp, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from spdl.pipeline._report.sample import Sample
+
 from ._pace import Samples, pace_of
 from ._steps import (
     ENOUGH,
@@ -25,7 +27,6 @@ from ._steps import (
 )
 
 if TYPE_CHECKING:
-    from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
     from spdl.tune._limits import Budgets, Limits
 

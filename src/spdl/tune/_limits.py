@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
 from spdl._cores import cores_per_process
 from spdl.pipeline._engine.describe import describe
-from spdl.pipeline._report.sample import sample_of
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._report.sample import Sample, sample_of
+from spdl.pipeline._report.statistics import PageHead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._report.sample import Sample
-    from spdl.pipeline._report.statistics import PageHead
     from spdl.pipeline._report.threads import CoreWaits
 
 

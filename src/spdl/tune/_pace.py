@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.observe._window.seen import Seen
+from spdl.observe._window.window import Window
 from spdl.observe._window.window_of import window_of
+from spdl.pipeline._report.sample import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from spdl.observe._window.window import Window
-    from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine.lifetime import set_limits
 from spdl.pipeline._report.threads import CoreWaits
 from spdl.pipeline._world import perf_counter
-from spdl.tune._limits import budgets_of, head_of, limits_of, sample_for, stages_of
+from spdl.tune._limits import Limits, budgets_of, head_of, limits_of, sample_for, stages_of
 
 from ._climb import Climb
 from ._records import TunedSettings, TuningStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from spdl.pipeline._engine.engine import Engine
-    from spdl.tune._limits import Limits
 
 
 # Seconds between two looks: just after a change, while its effect is measured, and when there is nothing to gain or

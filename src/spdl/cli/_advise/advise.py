@@ -7,26 +7,23 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.judge import judge
-from spdl.cli._advise.measured import read_records
+from spdl.cli._advise.judge import LoaderVerdict, judge
+from spdl.cli._advise.measured import MeasuredJob, read_records
 from spdl.cli._advise.page import headline, page
 from spdl.cli._common.console import STANDARD_OUTPUT, CommandError, Console, check_writable, write_figures
 from spdl.cli._common.machine import provenance
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
-
-    from spdl.cli._advise.judge import LoaderVerdict
-    from spdl.cli._advise.measured import MeasuredJob
 
 
 _ON_PATH = Path(__file__).parent / "on_path"

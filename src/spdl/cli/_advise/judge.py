@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING
 from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.cli._advise.measured import JobLoader
 
 

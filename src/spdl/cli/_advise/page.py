@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.judge import LEAST_STEPS
+from spdl.cli._advise.judge import LEAST_STEPS, Costs, LoaderVerdict, TriedWay
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spdl.cli._advise.judge import Costs, LoaderVerdict, TriedWay
     from spdl.cli._advise.measured import JobLoader, MeasuredJob
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from spdl.cli._common.text import padded, printable, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import rich.console
 
     from spdl.cli._common.table import Table

@@ -12,17 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import spdl
 from spdl._cores import available_cores
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

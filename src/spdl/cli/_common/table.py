@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.text import padded, printable, shortened, width_of, without_middle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     import rich.console
     from rich.table import Table as RichTable
 

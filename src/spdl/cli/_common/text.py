@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from collections.abc import Sequence
 
 _WIDE = ("W", "F")
 _ABOVE_OTHERS = ("Mn", "Me")

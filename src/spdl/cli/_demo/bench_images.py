@@ -5,27 +5,28 @@ from __future__ import annotations
 import logging
 import os
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import spdl
-from spdl.cli._common.console import INTERRUPTED, CommandError, check_writable, console_beside, write_figures
+from spdl.cli._common.console import INTERRUPTED, CommandError, Console, check_writable, console_beside, write_figures
 from spdl.cli._common.machine import abbreviated, provenance
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
-from spdl.cli._demo.comparison import compare
-from spdl.cli._demo.live_run import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads, live_run, stage_table
+from spdl.cli._demo.comparison import Comparison, compare
+from spdl.cli._demo.live_run import (
+    BATCHES_AHEAD,
+    INTERPOLATION,
+    RESIZE_MODE,
+    LiveRun,
+    default_threads,
+    live_run,
+    stage_table,
+)
 from spdl.cli._demo.measures import HOW_MEASURED, MEASURES, comparison_figures, comparison_table, draw_chart, headline
 from spdl.cli._demo.photos import demo_photos, list_images
 from spdl.cli._demo.turn import ImageWork
 from spdl.observe._report.document import document, heading, paragraph, picture, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from spdl.cli._common.console import Console
-    from spdl.cli._demo.comparison import Comparison
-    from spdl.cli._demo.live_run import LiveRun
 
 
 def report_html(

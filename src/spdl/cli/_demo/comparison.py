@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
-from spdl.cli._common.console import FAILED, CommandError
+from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.text import number, several
 from spdl.cli._demo.turn import (
+    Environment,
+    ImageWork,
     PeerUnavailable,
     Turn,
     TurnFailed,
@@ -17,12 +19,6 @@ from spdl.cli._demo.turn import (
     take_turn,
     torch_environment,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.cli._common.console import Console
-    from spdl.cli._demo.turn import Environment, ImageWork
 
 WORKERS_TRIED = (1, 2, 4, 8)
 TRIAL_SECONDS = 1.0

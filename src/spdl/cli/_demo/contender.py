@@ -12,14 +12,13 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     Load = Callable[["ContenderJob"], Iterator[int]]
     """A function that runs a job and yields the number of images in each batch."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from spdl._cores import available_cores
-from spdl.cli._common.console import FAILED, CommandError
+from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.machine import cpu_seconds, peak_memory
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, share
@@ -23,9 +24,6 @@ from spdl.io import CPUBuffer, load_image, load_image_batch
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from spdl.cli._common.console import Console
     from spdl.cli._demo.turn import ImageWork
     from spdl.pipeline import PipelineStatistics, StageStatistics
 

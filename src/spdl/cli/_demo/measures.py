@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,8 +12,6 @@ from spdl.cli._common.text import number, ratio, several
 from spdl.cli._demo.live_run import INTERPOLATION, RESIZE_MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
 
     from spdl.cli._demo.comparison import Comparison, Contender

@@ -6,22 +6,20 @@ import json
 import os
 import random
 import zipfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from spdl._files import cache_folder, only_one
-from spdl.cli._common.console import FAILED, CommandError
+from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.machine import PipError, pip, replacing
 from spdl.cli._common.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PIL.Image import Image
 
-    from spdl.cli._common.console import Console
 
 KINDS = "avif bmp gif jfif jp2 jpe jpeg jpg pgm png ppm qoi tif tiff webp"
 """Suffixes of images. Files are recognised by their names, as opening each would take longer than the run."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import venv
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,8 +25,6 @@ from spdl.cli._common.text import several
 from spdl.cli._demo import contender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from spdl.cli._common.console import Console
 
 REFERENCE = ("spdl==0.8.0", "numpy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -19,8 +20,6 @@ from spdl.observe._verdict.decide import FASTER_STEP
 from spdl.pipeline._report.page_file import is_private, page_folder, pid_namespace, started_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from spdl.observe import ObservedPipeline, Verdict
 
     Verdicts = Sequence[tuple[ObservedPipeline, Verdict]]

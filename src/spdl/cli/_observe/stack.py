@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from time import perf_counter
@@ -18,7 +19,6 @@ from spdl.pipeline._report.sample import Doing
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
 
     from spdl.observe import Observation, ObservedPipeline, ThreadObservation
 

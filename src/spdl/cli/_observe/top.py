@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +16,16 @@ from spdl.cli._common.table import Table
 from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, pipelines_of, rank_of, to_follow
 from spdl.observe import PageError, verdict
-from spdl.observe._window.watch import watch_epochs, window_of_all
+from spdl.observe._window.watch import Watched, watch_epochs, window_of_all
 from spdl.pipeline._report.page_file import started_ticks
 from spdl.pipeline._report.sample import SHOWN
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import rich.console
 
     from spdl.observe import Observation, ObservedPipeline, SourceWindow, StageWindow, Verdict, Window
-    from spdl.observe._window.watch import Watched
 
     Seen = Sequence[Watched]
 

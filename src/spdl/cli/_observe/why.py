@@ -12,13 +12,12 @@ from spdl.cli._observe.chosen import of_all_ranks, of_one_job, rank_of
 from spdl.cli._observe.top import verdict_json, watch_all
 from spdl.observe import PageError, verdict, watch
 from spdl.observe._trace.ask import ProcessRequest, RecordingError
-from spdl.observe._window.watch import window_of_all
+from spdl.observe._window.watch import Watched, window_of_all
 
 if TYPE_CHECKING:
     import argparse
 
     from spdl.observe import ObservedPipeline, Verdict
-    from spdl.observe._window.watch import Watched
 
 
 # Buffers fill in this time, and what was begun with the former limits ends.

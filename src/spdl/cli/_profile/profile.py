@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
-from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, check_writable, console_beside, write_figures
+from spdl.cli._common.console import (
+    FAILED,
+    INTERRUPTED,
+    CommandError,
+    Console,
+    check_writable,
+    console_beside,
+    write_figures,
+)
 from spdl.cli._common.machine import provenance
 from spdl.cli._profile.subject import describe, find_pipeline
-from spdl.cli._profile.view import advise, print_profile
+from spdl.cli._profile.view import Advice, advise, print_profile
 from spdl.pipeline import PipelineFailure, ProfileHook, profile_pipeline
 from spdl.pipeline.config import get_default_profile_callback, get_default_profile_hook
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
 
     import rich.status
 
-    from spdl.cli._common.console import Console
-    from spdl.cli._profile.view import Advice
     from spdl.pipeline import ProfileResult
 
 

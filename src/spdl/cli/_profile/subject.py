@@ -6,16 +6,14 @@ import importlib
 import inspect
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl.cli._common.console import CommandError
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.defs import PipelineConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ACCEPTED = (
     "Accepted is MODULE:NAME, where NAME is a PipelineBuilder, a PipelineConfig, or a function without parameters that"

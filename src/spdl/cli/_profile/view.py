@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +12,6 @@ from spdl.cli._common.text import duration, number, share
 from spdl.observe._verdict.verdict import OF_A_LOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.cli._common.console import Console
     from spdl.pipeline import ProfileFailure, ProfileResult
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from spdl._files import replaced
 from spdl._trace_file import trace_content
 from spdl.cli._common.console import BAD_INPUT, FAILED, CommandError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import IO
 
 
 class UnwrittenError(CommandError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import FAILED, CommandError, say
@@ -20,8 +22,6 @@ from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
-    from types import FrameType
 
     from spdl.observe import ObservedPipeline
 

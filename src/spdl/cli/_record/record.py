@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from spdl._trace_file import join_traces
@@ -19,8 +21,6 @@ from spdl.pipeline._declare.defaults import TRACE_FOLDER
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
 
 
 # The exit status of shells for a program that cannot be run, and for one that does not exist.

@@ -5,13 +5,12 @@ The names follow OpenTelemetry's conventions: singular, without the unit, which 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._report.sample import SHOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from spdl.pipeline import PipelineStatistics, StageStatistics
 
 

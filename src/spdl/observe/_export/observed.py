@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 from spdl._check import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
     from spdl.pipeline._report.statistics import PipelineStatistics
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
 from spdl._not_here import require
-from spdl.observe._export.observed import UntilClosed, check_observed, read
+from spdl.observe._export.observed import Observables, UntilClosed, check_observed, read
 
 from .metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from spdl.observe._export.observed import Observables
-
     from .metrics import Metric
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_path, check_seconds
 from spdl._files import replaced
 from spdl._not_here import require
-from spdl.observe._export.observed import Ticker, UntilClosed, check_observed, read
+from spdl.observe._export.observed import Observables, Ticker, UntilClosed, check_observed, read
 
 from .metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from spdl.observe._export.observed import Observables
     from spdl.pipeline import PipelineStatistics
 
 

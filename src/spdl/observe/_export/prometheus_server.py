@@ -7,17 +7,13 @@ import os
 import socket
 import threading
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from spdl._check import check_int, check_str
-from spdl.observe._export.observed import UntilClosed
+from spdl.observe._export.observed import Observables, UntilClosed
 
 from .prometheus import PrometheusPage
-
-if TYPE_CHECKING:
-    from spdl.observe._export.observed import Observables
-
 
 _MOST_PORTS = 65535
 # No client keeps a thread longer than this: not one that sends or reads nothing, and not one that does so bit by bit.

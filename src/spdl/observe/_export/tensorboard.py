@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from spdl._check import check_int, refuse
-from spdl.observe._export.observed import check_observed, read
+from spdl.observe._export.observed import Observables, check_observed, read
 
 from .metrics import GAUGE, METRICS, STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spdl.observe._export.observed import Observables
     from spdl.pipeline import PipelineStatistics
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +12,6 @@ from spdl._check import check_seconds, refuse
 from spdl.observe._export.observed import Observed, Ticker, UntilClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.pipeline._report.statistics import PipelineStatistics
 
 

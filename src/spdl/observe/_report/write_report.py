@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from math import ceil, log10
 from typing import TYPE_CHECKING
@@ -12,15 +14,11 @@ from spdl._check import check_path, check_str, refuse
 from spdl._files import replaced
 from spdl.observe._export.observed import Observed
 from spdl.observe._report.document import document, heading, paragraph, picture, table
-from spdl.observe._report.history import History, Sample, stage_series
+from spdl.observe._report.history import Curve, History, Sample, StageSeries, stage_series
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
     from matplotlib.axes import Axes
 
-    from spdl.observe._report.history import Curve, StageSeries
     from spdl.pipeline._report.statistics import PipelineStatistics, StageStatistics
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
@@ -20,15 +21,13 @@ from spdl.observe._trace.folder import write_trace
 from spdl.observe._trace.messages import MessageStream, MessageStreamError, are_seconds
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._engine.lifetime import set_limits
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.page_file import engines, is_private
 from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
 from spdl.pipeline._stages.tracing import attach_all, detach_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
 
 
 # The asker ends the trial long before. If it is killed, the system closes the connection.

@@ -6,18 +6,16 @@ import contextlib
 import os
 import socket
 import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from spdl.pipeline._report.page_file import REQUEST, is_left, is_private, request_path
 
 from .messages import MessageStream, MessageStreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from typing import IO
-
     from spdl.pipeline._report.statistics import PageHead
 
 

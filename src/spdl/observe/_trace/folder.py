@@ -7,24 +7,18 @@ import logging
 import os
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 from spdl._files import replaced
 from spdl._processes import TRACES, before_children_are_awaited
 from spdl._program import command_words, program_name
 from spdl._trace_file import Events, write_events
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
+from spdl.pipeline._report.recorder import MAX_EVENTS, Open, Recorder, Slice, Track
 from spdl.pipeline._stages.tracing import WAIT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO
-
-    from spdl.pipeline._report.recorder import Open, Slice, Track
-
 
 _32_BITS = (1 << 32) - 1
 # Ways of processes whose numbers are next to each other get numbers that are far apart.

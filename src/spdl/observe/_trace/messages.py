@@ -11,11 +11,8 @@ import json
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from collections.abc import Iterator
+from typing import Any, TypeGuard
 
 # No recording is asked for that takes longer than a day.
 MOST_SECONDS = 86_400.0

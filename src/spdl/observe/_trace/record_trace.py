@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from spdl._check import check_path, positive
 from spdl._files import naming
@@ -13,10 +13,6 @@ from spdl.observe._trace.answer import end_answer
 from spdl.observe._trace.folder import write_trace
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # After one recording was ended for it, another thread may have begun the next one.
 _TIMES = 3

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.verdict import percent
 from spdl.observe._window.seen import since_the_start
 from spdl.observe._window.window_of import window_of
+from spdl.pipeline._report.counters import StoreCounts
+from spdl.pipeline._report.sample import Sample
 
 from .decide import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from spdl.pipeline._report.counters import StoreCounts
-    from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl.observe._verdict.verdict import Verdict
 from spdl.observe._window.seen import look_at
+from spdl.observe._window.window import Window
 from spdl.observe._window.window_of import window_of
 
 from .decide import verdict
 
 if TYPE_CHECKING:
     from spdl.observe._page import ObservedPipeline
-    from spdl.observe._verdict.verdict import Verdict
-    from spdl.observe._window.window import Window
 
 
 SECONDS = 1.2

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.observe._verdict.verdict import duration, watch_longer
+from spdl.observe._verdict.verdict import Verdict, duration, watch_longer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from spdl.observe._verdict.verdict import Verdict
     from spdl.observe._window.window import StageWindow, Window
     from spdl.pipeline._report.page import LoaderArguments, StageArguments
 

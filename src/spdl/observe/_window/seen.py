@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, process_time, sleep
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from spdl.pipeline._report.sample import Doing, Sample, SourceSample, StageSample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from spdl.observe._page import ObservedPipeline
     from spdl.pipeline._report.statistics import PageHead
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spdl.observe._page import PageError, find_pipelines
-from spdl.observe._window.seen import SHORTEST, look_at
+from spdl.observe._page import ObservedPipeline, PageError, find_pipelines
+from spdl.observe._window.seen import SHORTEST, Seen, look_at
+from spdl.observe._window.window import SourceWindow, StageWindow, Window
 from spdl.observe._window.window_of import window_of
 from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 from spdl.pipeline._report.sample import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from spdl.observe._page import ObservedPipeline
-    from spdl.observe._window.seen import Seen
-    from spdl.observe._window.window import SourceWindow, StageWindow, Window
-
 
 # Seconds between two searches for the next pipeline.
 _AGAIN = 0.02

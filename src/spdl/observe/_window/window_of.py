@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from spdl.observe._window.seen import thread_name
+from spdl.observe._window.seen import Seen, thread_name
 from spdl.pipeline._report.counters import HELD
-from spdl.pipeline._report.page import COLUMNS
-from spdl.pipeline._report.sample import Doing, per_second
+from spdl.pipeline._report.page import COLUMNS, StageArguments
+from spdl.pipeline._report.sample import Doing, Sample, per_second
 from spdl.pipeline._report.threads import region_thread_name
 
 from .window import Ending, SourceWindow, StageWindow, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from spdl.observe._window.seen import Seen
-    from spdl.pipeline._report.page import StageArguments
-    from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
 

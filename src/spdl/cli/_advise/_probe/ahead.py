@@ -7,14 +7,13 @@ collected only if that does not draw a random number earlier than otherwise and 
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Callable
-
     from .loop_times import LoaderTimes
 
 

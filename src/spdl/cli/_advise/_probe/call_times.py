@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import CodeType, FrameType
-
+from types import CodeType, FrameType
+from typing import Any
 
 READING = "reading"
 DECODING = "decoding"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 
 _MODULE = "torch.utils.data.dataloader"

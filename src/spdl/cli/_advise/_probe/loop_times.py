@@ -7,13 +7,10 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Any
 
 # A process that is killed loses the measurements of this many seconds.
 _SECONDS = 1.0

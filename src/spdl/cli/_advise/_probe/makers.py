@@ -5,14 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .call_times import FetchTimes
 from .loop_times import RecordFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class SendTimes:

@@ -11,8 +11,10 @@ import os
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter, thread_time
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,9 +25,6 @@ from .makers import MAKERS, WorkerLoop
 from .trial import TRIALS, copied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType, ModuleType
-
     from .loop_times import LoaderTimes
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from time import perf_counter, sleep, thread_time
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .loop_times import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .loop_times import LoaderTimes
 
 
