@@ -245,6 +245,15 @@ def test_before_the_start_all_is_nought() -> None:
         assert stage.items_per_second == stage.busy_share == 0
 
 
+def test_the_sentence_says_what_was_counted_when_the_statistics_were_taken() -> None:
+    pipeline = source(range(3)).pipe(lambda item: item).add_sink(5).build(num_threads=1)
+    before = pipeline.statistics()
+    with pipeline.auto_stop():
+        assert list(pipeline) == [0, 1, 2]
+    assert pipeline.statistics().bottleneck != "Nothing has run yet."
+    assert (before.bottleneck, before.stages[-1].num_completed) == ("Nothing has run yet.", 0)
+
+
 def test_the_limit_is_the_current_one() -> None:
     gate = threading.Event()
     graph = source(range(100)).pipe(lambda x: gate.wait(20) and x, concurrency=2, name="op").add_sink(200)
