@@ -120,12 +120,10 @@ _BUFFER = 16
 
 
 def stages_of(engine: Engine) -> list[Node]:
-    """Return the declared stages."""
     return [node for node in engine.nodes if node.is_stage]
 
 
 def limits_of(engine: Engine) -> Limits:
-    """Return the limits in force."""
     slots = tuple(node.concurrency for node in stages_of(engine))
     return Limits(engine.workers.num_threads, slots, engine.sink.capacity)
 

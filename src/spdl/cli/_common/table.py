@@ -70,7 +70,6 @@ class Table:
         )
 
     def only(self, headings: Collection[str]) -> Table:
-        """Return the table with the columns of these headings."""
         return self._with([index for index, heading in enumerate(self.header) if heading in headings])
 
     def fitting(self, width: int) -> list[Table]:

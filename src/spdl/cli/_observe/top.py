@@ -83,12 +83,10 @@ ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
 
 
 def frame_tables(seen: Seen) -> list[Table]:
-    """Return a table for each pipeline."""
     return [_table(watched) for watched in seen]
 
 
 def frame_lines(seen: Seen) -> list[str]:
-    """Return a line for each pipeline."""
     lines = []
     for watched in seen:
         pipeline, window = watched.pipelines[-1], window_of_all(watched)

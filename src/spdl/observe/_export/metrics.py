@@ -69,7 +69,6 @@ class Metric(NamedTuple):
         return self.where.labels if isinstance(self.field, str) else (*self.where.labels, "direction")
 
     def read(self, statistics: PipelineStatistics) -> Iterator[tuple[Labels, float]]:
-        """Yield its values in a pipeline."""
         for labels, each in self.where.select(statistics):
             if isinstance(self.field, str):
                 yield labels, getattr(each, self.field)

@@ -50,7 +50,6 @@ class PrometheusPage:
         return self._families(read(self._observed))
 
     def text(self) -> str:
-        """Return them in the text format."""
         return str(self._client.generate_latest(self.registry).decode())
 
     def app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:

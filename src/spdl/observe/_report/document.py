@@ -43,7 +43,6 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """Return a heading."""
     return f"<h2>{escape(text)}</h2>"
 
 

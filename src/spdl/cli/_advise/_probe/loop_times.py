@@ -172,7 +172,6 @@ class _Given(threading.local):
     batch: tuple[LoaderTimes, float, float, bool] | None = None
 
     def note(self, batch: tuple[LoaderTimes, float, float, bool]) -> None:
-        """Note that a batch was given."""
         self.batch = batch
 
     def take(self) -> tuple[LoaderTimes, float, float, bool] | None:
