@@ -123,7 +123,7 @@ def measure_reading(contender: str, count: int) -> dict[str, float]:
 def measure_batches(contender: str, count: int) -> dict[str, float]:
     """Read batches, one after the other, and return the times that few batches exceed."""
     from spdl.store import HTTPStore  # noqa: PLC0415
-    from spdl.store import _limits as learnt  # noqa: PLC0415
+    from spdl.store import _server_limits as learnt  # noqa: PLC0415
 
     if "unhedged" in contender:
         learnt._NEEDED = sys.maxsize  # noqa: SLF001

@@ -61,23 +61,23 @@ _IO = {
     "_av": {"_common", "_device", "_image", "_native"},
     "_shared": {"_archive", "_av", "_common", "_device", "_image"},
 }
-_READ = {"_store", "_address", "_blocks"}
-_ASK = {*_READ, "_limits", "_requests", "_remote"}
+_READ = {"_store", "_identity", "_blocks"}
+_ASK = {*_READ, "_server_limits", "_requests", "_remote"}
 _STORE = {
     "_store": set[str](),
-    "_address": set[str](),
+    "_identity": set[str](),
     "_blocks": set[str](),
     "_local": _READ,
     "_fsspec": _READ,
-    "_limits": set[str](),
-    "_requests": {"_store", "_limits"},
+    "_server_limits": set[str](),
+    "_requests": {"_store", "_server_limits"},
     "_remote": _ASK,
     "_http": _ASK,
     "_obstore": _ASK,
     "_urls": {"_store", "_local", "_fsspec", "_http", "_obstore"},
     "_object_file": {"_store"},
     "_disk_cache": set[str](),
-    "_cached_store": {"_store", "_address", "_disk_cache"},
+    "_cached_store": {"_store", "_identity", "_disk_cache"},
     "_read_ahead": {"_store"},
 }
 _RAY = {

@@ -11,13 +11,13 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._not_here import missing
 from spdl.source._folders import ImageNet, LocalDirectory
 from spdl.source._iterables import MergeIterator, repeat_source
-from spdl.source._labelled.folders import ArrayFolder, AudioFolder, ImageFolder, VideoFolder
+from spdl.source._labelled.class_folders import ArrayFolder, AudioFolder, ImageFolder, VideoFolder
 from spdl.source._labelled.lists import ArraySample, ImageList, ImageSample, MediaList, MediaSample
 from spdl.source._samplers.distributed import DistributedDeterministicSampler
 from spdl.source._samplers.shuffled import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle, embed_shuffle
 
 if TYPE_CHECKING:
-    from spdl.source._files import FileRecord, Files
+    from spdl.source._file_records import FileRecord, Files
     from spdl.source._hub import HuggingFaceDataset
     from spdl.source._orders.block_shuffled import BlockShuffledOrder
     from spdl.source._orders.bucketed import BucketedOrder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spdl.source._orders.order import EpochOrder, KeyedPermutation, SequentialOrder, ShuffledOrder
     from spdl.source._orders.weighted import WeightedOrder
     from spdl.source._ranks import EqualSteps, agree_over_torch, shard
-    from spdl.source._records import MappedRecords
+    from spdl.source._record_source import MappedRecords
     from spdl.source._refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_sampler import EpochBatchSampler, EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
@@ -97,14 +97,14 @@ _MODULES = {
     "EpochOrder": "_orders.order",
     "EpochSampler": "_samplers.epoch_sampler",
     "EqualSteps": "_ranks",
-    "FileRecord": "_files",
-    "Files": "_files",
+    "FileRecord": "_file_records",
+    "Files": "_file_records",
     "HuggingFaceDataset": "_hub",
     "JsonLines": "_shards.lines",
     "KeyedPermutation": "_orders.order",
     "LitDataShards": "_shards.litdata",
     "MDSShards": "_shards.mds",
-    "MappedRecords": "_records",
+    "MappedRecords": "_record_source",
     "ParquetFiles": "_shards.parquet",
     "Refill": "_refill",
     "Refilled": "_refill",

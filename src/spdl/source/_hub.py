@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spdl._check import refuse
-from spdl.source._records import Records
+from spdl.source._record_source import Records
 
 MEDIA = ("Image", "Audio", "Video")
 _FILE = {"bytes", "path"}

@@ -233,11 +233,11 @@ def shard(
             "given with stop='agree', such as agree_over_torch()" if agree is None else "given with stop='agree' only"
         )
         refuse(ValueError, "agree", accepted, agree)
-    part = _Part(source, rank, world_size, stop)
+    part = _RankShare(source, rank, world_size, stop)
     return part if agree is None else EqualSteps(part, agree)
 
 
-class _Part(Generic[T]):
+class _RankShare(Generic[T]):
     """Every n-th item of an iterable."""
 
     def __init__(self, source: Iterable[T], rank: int, world_size: int, stop: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spdl.source._labelled.folders import IMAGE_EXTENSIONS
+from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
-from spdl.source._records import Defect, is_defect, name_of, read_apart
+from spdl.source._record_source import Defect, is_defect, name_of, read_apart
 from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
 from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
 from spdl.source._shards.tar import TarParts

@@ -6,12 +6,12 @@ A store gives objects by their paths. `Store` says what every store can do; sour
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.store._cached_store import CachedStore, CacheStatistics
 from spdl.store._fsspec import FsspecStore
-from spdl.store._http.store import HTTPStore
-from spdl.store._limits import StoreStatistics
+from spdl.store._http.http_store import HTTPStore
 from spdl.store._local import LocalStore
 from spdl.store._object_file import ObjectFile
 from spdl.store._obstore import ObstoreStore
 from spdl.store._read_ahead import Part, read_ahead
+from spdl.store._server_limits import StoreStatistics
 from spdl.store._store import Entry, Store, StoreError
 from spdl.store._urls import open_store, split_url
 

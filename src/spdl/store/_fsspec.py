@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, without_user
 from spdl._not_here import require
-from spdl.store._address import SecretAddress, named_servers, secrets_of, without_secrets
 from spdl.store._blocks import cut_out, merge_ranges
+from spdl.store._identity import SecretAddress, named_servers, secrets_of, without_secrets
 from spdl.store._store import (
     Entry,
     Store,

@@ -15,10 +15,10 @@ from typing import Any
 
 from spdl._check import check_str, without_user
 from spdl._not_here import require
-from spdl.store._address import SecretAddress, named_servers, secrets_of
-from spdl.store._limits import Books
+from spdl.store._identity import SecretAddress, named_servers, secrets_of
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport
+from spdl.store._server_limits import Books
 from spdl.store._store import Entry, StoreError, not_found
 
 _SILENCE_SECONDS = 20.0

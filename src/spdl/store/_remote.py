@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from spdl._check import check_seconds
 from spdl._counted import note_read, show_counters
 from spdl._processes import renew_in_children
-from spdl.store._address import SecretAddress
 from spdl.store._blocks import Block, cut_out, make_room, merge_ranges, split_evenly
-from spdl.store._limits import Books, StoreStatistics
+from spdl.store._identity import SecretAddress
 from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
+from spdl.store._server_limits import Books, StoreStatistics
 from spdl.store._store import CheckedStore, Entry, Spans, StoreError, beyond
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MUCH = 1 << 28
 """Bytes that are asked for by many requests."""
 
 
-class _ChangedError(Exception):
+class _VersionChangedError(Exception):
     """Two answers are of different versions of an object."""
 
 
@@ -91,7 +91,7 @@ class RemoteStore(CheckedStore):
             # Each part of a large object has its own deadline. A small object has one, however often it is begun.
             while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
                 count += 1
-                with suppress(_ChangedError):
+                with suppress(_VersionChangedError):
                     found = self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
                     note_read(sum(memoryview(part).nbytes for part in found[1]))
                     return found
@@ -187,4 +187,4 @@ def _entry(path: str, answer: Answer) -> Entry:
 
 def _check(request: Request, answer: Answer, entry: Entry) -> None:
     if (answer.size, answer.etag) != entry[1:] or len(answer.content) != request.length:
-        raise _ChangedError
+        raise _VersionChangedError

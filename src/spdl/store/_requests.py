@@ -12,7 +12,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-from spdl.store._limits import Books
+from spdl.store._server_limits import Books
 from spdl.store._store import StoreError
 
 
@@ -297,7 +297,7 @@ class Sender:
         """Return when a request ends that is asked for now, by the monotonic clock."""
         return self.monotonic() + self.seconds
 
-    def answer(self, request: Request, until: float, call: _Call | None = None) -> Answer:
+    def answer(self, request: Request, until: float, call: _AnswerCall | None = None) -> Answer:
         """Return the answer of a request, which ends at a time that `until` has returned."""
         books, crew = self.books, self.crew if call is None else call.crew
         self.transport.prepare(until, crew)
@@ -336,7 +336,7 @@ class Sender:
 
         `take` is called with each answer, by any thread.
         """
-        call = _Call(self, requests, take)
+        call = _AnswerCall(self, requests, take)
         try:
             call.work()
             if call.error is None:
@@ -474,7 +474,7 @@ class _Race:
         )
 
 
-class _Call:
+class _AnswerCall:
     """Requests whose answers one caller waits for, who has them answered, with other threads.
 
     Attributes:

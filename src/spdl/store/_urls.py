@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from spdl._check import refuse
 from spdl.store._fsspec import FsspecStore
-from spdl.store._http.store import HTTPStore
+from spdl.store._http.http_store import HTTPStore
 from spdl.store._local import LocalStore
 from spdl.store._obstore import ObstoreStore
 from spdl.store._store import Store

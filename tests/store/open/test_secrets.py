@@ -25,7 +25,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.source import ImageList, MediaList
 from spdl.store import FsspecStore, HTTPStore, open_store
 from spdl.store import _requests as sender
-from spdl.store._address import SecretAddress
+from spdl.store._identity import SecretAddress
 
 if TYPE_CHECKING:
     import random

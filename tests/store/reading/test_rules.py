@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from spdl.store._blocks import cut_out, merge_ranges, split_evenly
 from spdl.store._http.transport import retry_after
-from spdl.store._limits import Gap, Gradient, Latencies
 from spdl.store._requests import full_jitter
+from spdl.store._server_limits import Gap, Gradient, Latencies
 
 # ---- how many requests at a time ------------------------------------------------------------------------------------
 

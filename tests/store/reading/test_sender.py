@@ -17,10 +17,10 @@ from tests.store.http.scripted_server import LETTERS, say_part, serving
 
 from spdl.store import HTTPStore, StoreError
 from spdl.store import _requests as crew
-from spdl.store._address import SecretAddress
-from spdl.store._limits import Books, Hedging
+from spdl.store._identity import SecretAddress
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Sender, Transport
+from spdl.store._server_limits import Books, Hedging
 
 if TYPE_CHECKING:
     from collections.abc import Callable

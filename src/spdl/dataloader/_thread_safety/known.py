@@ -382,7 +382,7 @@ _PARTS_OF_LOGGERS = {
 ITEM_METHODS = frozenset({"__getitem__", "__getitems__"})
 
 # They make each item from a table or a file that never changes.
-_DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._records.Records"}
+_DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._record_source.Records"}
 
 # Transforms that draw no random numbers and keep nothing, in torchvision.transforms and torchvision.transforms.v2.
 _TRANSFORMS = words(

@@ -86,7 +86,7 @@ class BlockShuffledOrder:
         slots, offsets = layout.slots(shuffled)
         return layout.blocks(slots) + offsets
 
-    def _lay_out(self, epoch: int) -> _Layout:
+    def _lay_out(self, epoch: int) -> _BlockLayout:
         return self._blocks.lay_out(random_key(self.seed, epoch, -7))
 
     def _make_shuffle(self, epoch: int, window: int) -> tuple[int, KeyedPermutation]:
@@ -99,7 +99,7 @@ class BlockShuffledOrder:
         return f"BlockShuffledOrder({self._size}, block={self._blocks.name}, window={self._window}, seed={self.seed})"
 
 
-class _Layout(Protocol):
+class _BlockLayout(Protocol):
     """The blocks of one epoch in their random order: each has a slot."""
 
     def slots(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -121,7 +121,7 @@ class _EqualBlocks:
         self.full, self.rest = divmod(size, self.block)
         self.name = str(self.block)
 
-    def lay_out(self, key: int) -> _Layout:
+    def lay_out(self, key: int) -> _BlockLayout:
         """Return the order of the blocks that belongs to a key."""
         return _EqualSlots(self, key)
 
@@ -174,7 +174,7 @@ class _GivenBlocks:
         digest = blake2b(self.sizes.astype("<i8").tobytes(), digest_size=6).hexdigest()
         self.name = f"{self.sizes.size} of sizes {digest}"
 
-    def lay_out(self, key: int) -> _Layout:
+    def lay_out(self, key: int) -> _BlockLayout:
         """Return the order of the blocks that belongs to a key."""
         return _GivenSlots(self, random_order(key, self.sizes.size))
 

@@ -91,7 +91,7 @@ def _read_environment() -> tuple[int, int] | None:
     return rank, world_size
 
 
-class Shard(NamedTuple):
+class RankPart(NamedTuple):
     """The positions ``range(rank, total, world_size)``."""
 
     rank: int
@@ -104,7 +104,7 @@ class Shard(NamedTuple):
         return range(*self)
 
 
-def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> Shard:
+def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> RankPart:
     """Return one rank's part of `size` items.
 
     Args:
@@ -121,12 +121,12 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
     if not drop_last:
         if rank >= size:
             warn_of_idle_rank(rank, world_size, size, unit, "Take fewer ranks, or share the items by an EpochSampler.")
-        return Shard(rank, size, world_size)
+        return RankPart(rank, size, world_size)
     if size < world_size:
         remedy = "Pass `ddp_drop_last_distributed_round=False` to let some ranks take nothing."
         accepted = f"at most {size}, the number of {unit}: fewer than one for each rank would all be dropped"
         refuse(ValueError, "world_size", accepted, world_size, remedy)
-    return Shard(rank, size - size % world_size, world_size)
+    return RankPart(rank, size - size % world_size, world_size)
 
 
 def warn_of_dropped(size: int, world_size: int, unit: str) -> None:

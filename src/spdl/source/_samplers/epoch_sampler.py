@@ -10,7 +10,14 @@ from spdl._ranges import Ranges
 from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
-from spdl.source._samplers.epoch_state import EpochState, Passes, merge_states, pass_of_state, read_state, to_places
+from spdl.source._samplers.epoch_state import (
+    EpochState,
+    SamplerPasses,
+    merge_states,
+    pass_of_state,
+    read_state,
+    to_places,
+)
 
 
 class EpochSampler:
@@ -107,7 +114,7 @@ class EpochSampler:
         if not self._plan.count(self.rank):
             remedy = "Take fewer ranks, or leave `even_batches` True, with which it gets one that another rank has too."
             warn_of_idle_rank(self.rank, self.world_size, self._size, "items", remedy)
-        self._passes = Passes(self.order, self._plan, self.rank, found_rank=found_rank)
+        self._passes = SamplerPasses(self.order, self._plan, self.rank, found_rank=found_rank)
 
     @property
     def fingerprint(self) -> str:
@@ -325,7 +332,7 @@ class EpochBatchSampler:
         [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler: EpochSampler, passes: Passes) -> None:
+    def __init__(self, sampler: EpochSampler, passes: SamplerPasses) -> None:
         self.sampler = sampler
         self._passes = passes
 

@@ -137,7 +137,7 @@ def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, uni
     return places
 
 
-class Passes:
+class SamplerPasses:
     """The passes of one rank, epoch after epoch: which one is under way and which one begins next.
 
     Args:

@@ -104,13 +104,13 @@ def decode_nested(content: memoryview) -> Any:
     """
     if not len(content) or content[0] > _MOST_TAG:
         return json.loads(bytes(content))
-    reader = _Reader(content)
+    reader = _NestedReader(content)
     value = reader.tagged()
     reader.check_end()
     return value
 
 
-class _Reader:
+class _NestedReader:
     def __init__(self, content: memoryview) -> None:
         self._content = content
         self._place = 0
@@ -188,26 +188,26 @@ class _Reader:
         return _FIELDS[kind](self)
 
 
-_TAGGED: dict[int, Callable[[_Reader], Any]] = {
-    0: _Reader.json,
-    1: _Reader.texts,
-    2: _Reader.integers,
-    3: _Reader.reals,
-    4: _Reader.flags,
-    5: _Reader.mapping,
-    6: _Reader.records,
-    7: _Reader.text,
-    8: _Reader.integer,
-    9: _Reader.real,
-    10: _Reader.flag,
-    11: _Reader.nothing,
+_TAGGED: dict[int, Callable[[_NestedReader], Any]] = {
+    0: _NestedReader.json,
+    1: _NestedReader.texts,
+    2: _NestedReader.integers,
+    3: _NestedReader.reals,
+    4: _NestedReader.flags,
+    5: _NestedReader.mapping,
+    6: _NestedReader.records,
+    7: _NestedReader.text,
+    8: _NestedReader.integer,
+    9: _NestedReader.real,
+    10: _NestedReader.flag,
+    11: _NestedReader.nothing,
 }
-_FIELDS: dict[int, Callable[[_Reader], Any]] = {
-    16: _Reader.nothing,
-    17: _Reader.text,
-    18: _Reader.integer,
-    19: _Reader.real,
-    20: _Reader.flag,
+_FIELDS: dict[int, Callable[[_NestedReader], Any]] = {
+    16: _NestedReader.nothing,
+    17: _NestedReader.text,
+    18: _NestedReader.integer,
+    19: _NestedReader.real,
+    20: _NestedReader.flag,
 }
 
 

@@ -178,7 +178,7 @@ class RowGroups(NamedTuple):
     """How many rows at the beginning are left out."""
 
 
-class Rows(NamedTuple):
+class RowSlice(NamedTuple):
     """Rows of a file that follow each other, as a table of pyarrow."""
 
     shard: ParquetShard
@@ -250,12 +250,12 @@ class ParquetShard:
         records: list[dict[str, Any]] = [{}] * len(numbers)
         for group, (places, rows) in wanted.items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
-            found = self.to_records(Rows(self, self._starts[group] + rows[0], table.take(rows)))
+            found = self.to_records(RowSlice(self, self._starts[group] + rows[0], table.take(rows)))
             for place, record in zip(places, found, strict=True):
                 records[place] = record
         return records
 
-    def to_records(self, rows: Rows) -> list[dict[str, Any]]:
+    def to_records(self, rows: RowSlice) -> list[dict[str, Any]]:
         """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
 
         Raises:
@@ -287,7 +287,7 @@ class ParquetShard:
             stored += own_stored
         yield RowGroups(self, groups, stored, skip)
 
-    def fetch(self, piece: RowGroups) -> Callable[[], Rows]:
+    def fetch(self, piece: RowGroups) -> Callable[[], RowSlice]:
         """Fetch what a piece needs from the store, and return a function that decodes it."""
         source: Any
         arrow, _ = import_arrow("ParquetFiles")
@@ -304,13 +304,13 @@ class ParquetShard:
             file.fetch(self._ranges(piece.groups))
             source = arrow.PythonFile(file, mode="r")
 
-        def decode() -> Rows:
+        def decode() -> RowSlice:
             try:
                 table = self._decode(source, piece.groups)
             finally:
                 take_back_at_exit()
             first = self._starts[piece.groups[0]] + piece.skip
-            return Rows(self, first, table.slice(piece.skip) if piece.skip else table)
+            return RowSlice(self, first, table.slice(piece.skip) if piece.skip else table)
 
         return decode
 
@@ -560,9 +560,9 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
     def _rows(self, begin: int) -> Iterator[dict[str, Any]]:
         for shard, number, table in self._decoded(begin):
             for first in range(0, len(table), _ROWS):
-                yield from shard.to_records(Rows(shard, number + first, table.slice(first, _ROWS)))
+                yield from shard.to_records(RowSlice(shard, number + first, table.slice(first, _ROWS)))
 
-    def _decoded(self, begin: int) -> Iterator[Rows]:
+    def _decoded(self, begin: int) -> Iterator[RowSlice]:
         if begin == len(self):
             return iter(())
         first, number = self._locate(begin)
@@ -572,7 +572,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
             for place, shard in enumerate(self._shards[first:], first)
             if len(shard)
         )
-        ready: Iterator[Callable[[], Rows]]
+        ready: Iterator[Callable[[], RowSlice]]
         if self._ahead():
             # Up to three pieces are used or decoded, whose bytes are here as well.
             ready = prefetch(_fetch, pieces, lambda piece: piece.stored, self._prefetch_bytes - 6 * most)
@@ -581,11 +581,11 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         return read_ahead(_decode, ready, 1)
 
 
-def _fetch(piece: RowGroups) -> Callable[[], Rows]:
+def _fetch(piece: RowGroups) -> Callable[[], RowSlice]:
     return piece.shard.fetch(piece)
 
 
-def _decode(decode: Callable[[], Rows]) -> list[Rows]:
+def _decode(decode: Callable[[], RowSlice]) -> list[RowSlice]:
     return [decode()]
 
 

@@ -17,7 +17,7 @@ from spdl.io import FormatError
 from spdl.io._shared import OneVersion, map_regular, name_path
 from spdl.source._place import Place, missing
 from spdl.source._prefetch import read_together
-from spdl.source._records import Defect, Records, is_defect
+from spdl.source._record_source import Defect, Records, is_defect
 from spdl.source._samplers.distributed import find_part
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import Any
 
 from spdl._check import check_str, refuse, shown
 from spdl._not_here import require
-from spdl.store._address import SecretAddress, without_secrets, without_signature
 from spdl.store._http.address import NO_FOLDERS, Credentials, Headers, parse_address
-from spdl.store._limits import Books
+from spdl.store._identity import SecretAddress, without_secrets, without_signature
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Transport
+from spdl.store._server_limits import Books
 from spdl.store._store import Entry, StoreError, check_prefix
 
 

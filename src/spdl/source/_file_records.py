@@ -18,12 +18,11 @@ from spdl.io._shared import check_regular
 from spdl.source._labelled.lists import fingerprint
 from spdl.source._place import listed_folder
 from spdl.source._prefetch import read_together
-from spdl.source._records import Records
+from spdl.source._record_source import Records
 from spdl.store import Entry, LocalStore, Store, StoreError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
 
 _VERSION = 1
 
