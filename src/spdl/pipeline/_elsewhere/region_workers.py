@@ -238,7 +238,7 @@ def _method() -> str:
 _FORKS: list[int] = []
 os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
 
-_LIVE: WeakSet[_Process] = WeakSet()
+_LIVE: WeakSet[_Process | _Interpreter] = WeakSet()
 
 
 def _close_all() -> None:
@@ -309,8 +309,8 @@ class _Interpreter:
             # There are no addresses left, say. It ends by itself, since this end is closed.
             self.end(grace=0.0)
             raise
-        _LIVE_INTERPRETERS.add(self)
-        before_children_are_awaited(_close_interpreters, WORKERS)
+        _LIVE.add(self)
+        before_children_are_awaited(_close_all, WORKERS)
 
     def close(self) -> None:
         """Make the interpreter end by itself."""
@@ -324,7 +324,7 @@ class _Interpreter:
         self.channel.close()
         ended = self._interpreter.await_end(grace and None)
         self._interpreter.close()
-        _LIVE_INTERPRETERS.discard(self)
+        _LIVE.discard(self)
         if not ended:
             return "its interpreter did not end"
         return f"its interpreter has ended{self._interpreter.why and ': '}{self._interpreter.why}"
@@ -341,17 +341,6 @@ def _check_place(what: str, region: str, value: object) -> None:
             f"{what} cannot be sent to the workers of {region}: it is of the main module, which other "
             "interpreters do not have. Move it to a module that can be imported."
         )
-
-
-_LIVE_INTERPRETERS: WeakSet[_Interpreter] = WeakSet()
-
-
-def _close_interpreters() -> None:
-    for worker in list(_LIVE_INTERPRETERS):
-        worker.close()
-
-
-atexit.register(_close_interpreters)
 
 
 class Threads:

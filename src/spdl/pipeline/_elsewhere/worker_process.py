@@ -148,16 +148,17 @@ class WorkerProcess:
             self._pidfd = None
 
 
-_LIVE: WeakSet[WorkerProcess] = WeakSet()
+_LIVE: WeakSet[WorkerProcess | WorkerInterpreter] = WeakSet()
 
 
 def _forget_all() -> None:
     for worker in list(_LIVE):
-        worker.forget()
+        if isinstance(worker, WorkerProcess):
+            worker.forget()
 
 
 def _end_all() -> None:
-    workers = [worker for worker in _LIVE if worker.is_ours()]
+    workers = [worker for worker in list(_LIVE) if worker.is_ours()]
     for worker in workers:
         worker.order(ParentOrder.QUIT)
     for worker in workers:
@@ -212,8 +213,8 @@ class WorkerInterpreter:
             undo.callback(self._interpreter.close)
             self.inbox = Inbox(lane_reader, [self._interpreter.sign])
             undo.pop_all()
-        _LIVE_INTERPRETERS.add(self)
-        before_children_are_awaited(_end_interpreters, WORKERS)
+        _LIVE.add(self)
+        before_children_are_awaited(_end_all, WORKERS)
 
     def is_ours(self) -> bool:
         """Return whether this is the process that has the interpreter, and not a fork of it."""
@@ -232,7 +233,7 @@ class WorkerInterpreter:
         ended = self._interpreter.await_end(grace)
         if self.ended_how is None:
             self.ended_how = "its interpreter has ended" if ended else "its interpreter did not end"
-        _LIVE_INTERPRETERS.discard(self)
+        _LIVE.discard(self)
 
     def close(self, grace: float = GRACE) -> None:
         """End the worker and close the connection. No other thread may be receiving from it."""
@@ -246,14 +247,3 @@ class WorkerInterpreter:
             self.inbox.close()
             os.close(self._orders)
             self._interpreter.close()
-
-
-_LIVE_INTERPRETERS: WeakSet[WorkerInterpreter] = WeakSet()
-
-
-def _end_interpreters() -> None:
-    for worker in list(_LIVE_INTERPRETERS):
-        worker.end()
-
-
-atexit.register(_end_interpreters)
