@@ -85,8 +85,8 @@ def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
     return found, layout
 
 
-# For so many seconds, and so often at least, it is tried to read a page of which both copies are being written, or
-# neither was: on a busy machine one look alone can take longer.
+# The seconds, and the least number of looks, to wait for a page whose copies are both being written, or were never
+# written: on a busy machine one look alone can take longer.
 _SECONDS = 0.1
 _LOOKS = 100
 _MOST_HEAD = HEAD.size + (1 << 20)
@@ -186,8 +186,8 @@ class ObservedPipeline:
             return None
         number, values = max(whole, key=itemgetter(0))
         if len(whole) == 1:
-            # The writer may have written this copy anew before the other was found to be half written. What it held is
-            # then older than what an earlier look has shown, and counters would run backwards.
+            # The writer may have written this copy again before the other was found to be half written. Its values are
+            # then older than those of an earlier look, and counters would run backwards.
             again = self._read_copy(number % 2)
             if again is None or again[0] != number:
                 return None
@@ -258,8 +258,8 @@ def _groups(values: tuple[float, ...], size: int) -> Iterator[tuple[float, ...]]
 def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> list[ObservedPipeline]:
     """Return the pipelines of this user's processes on this machine that run, and those whose process was killed.
 
-    A pipeline has no page with ``SPDL_OBSERVE=0`` in its environment, and not where memory is short. What is no page,
-    or one of another version of the package, is left out: it never raises.
+    A pipeline has no page with ``SPDL_OBSERVE=0`` in its environment, and none if memory is short. Other files, and
+    pages of another version of the package, are left out: it never raises.
 
     Args:
         pid: Only pipelines of the process with this number. The default is all processes.

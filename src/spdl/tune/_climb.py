@@ -2,7 +2,7 @@
 
 A step raises the limits that hold the pipeline up by as much as the stages' own times call for, to make it twice as
 fast or as fast as the scarcest of the other resources allows. It is kept if the pipeline became faster, and undone if
-not. Once nothing more is to be gained, what is not used is given back, and everything stays until something changes.
+not. When there is nothing more to gain, unused slots are given back, and everything stays until something changes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ _FACTORS = (2.0, 1.5)
 # A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
 # just keep up does not.
 _ROOM = 1.15
-# A step is kept if it has made the pipeline faster by such a share of what was to be gained, within bounds. More
-# threads for less are not worth their contention. It is judged once the gain differs from that by so many standard
-# errors.
+# A step is kept if it has made the pipeline faster by this share of the possible gain, within bounds. More threads for
+# less are not worth their contention. It is judged once the gain differs from that by this number of standard errors.
 _SHARE = 0.2
 _LEAST_GAIN, _MOST_GAIN = 0.02, 0.08
 # Giving back must not cost more than this.
@@ -62,8 +61,8 @@ _OTHER = 2.0
 _STEADY = 1.5
 # Seconds of the looks for a possible gain. If the last one finds nothing, the search ends.
 _LOOKS = (0.0, _STEADY, 3.0)
-# A consumer that has read nothing for so many seconds, though there was something, is not slow: it validates, saves a
-# checkpoint, or waits for a person in a debugger. That says nothing about the limits.
+# A consumer that has read nothing for this number of seconds, though there was something, is not slow: it validates,
+# saves a checkpoint, or waits for a person in a debugger. That says nothing about the limits.
 _PAUSE = 1.0
 # So many changes are remembered.
 _ENTRIES = 200
@@ -367,8 +366,8 @@ class Climb:
     def _in_each_others_way(self, old: Limits, then: Measured, now: Measured) -> dict[int, bool]:
         """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
 
-        What they wait for a core does not count. Stages of which too few ops have ended are left out. All are on a
-        system that does not tell how long threads wait for a core, if the cores are nearly all in use. If they are all
+        Time without a core does not count. Stages with too few ended ops are left out. All stages are left out on a
+        system that does not count how long threads wait for a core, if the cores are nearly all in use. If they are all
         in use, that is why ops are slow.
         """
         cores, budgets = now.window.cores_used, self._capped()

@@ -109,8 +109,8 @@ class Budgets:
         return max(1, min(self.num_threads, wanted))
 
 
-# Ops that wait take no core: so many threads, or this many for each core if that is more, may wait at once. Each holds
-# an item, so this bounds the memory as well.
+# Ops that wait take no core: this number of threads, or this number for each core if that is more, may wait at once.
+# Each holds an item, so this bounds the memory as well.
 _THREADS = 64
 _THREADS_PER_CORE = 4
 # An async op that waits takes no thread.

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
 ENOUGH = 1.035
-# Where others use the cores as well, threads that wait for one are worth it up to so many for each: the system shares
-# the cores out among threads. But threads also wait where items come in bursts and the cores are not all in use; then
+# If others use the cores as well, waiting threads are worth it up to this number for each core: the system shares the
+# cores out among threads. But threads also wait if items come in bursts and the cores are not all in use; then
 # they wait less than this many times as long as they run.
 _CROWDED = 1.5
 _LONG = 4.0
@@ -25,8 +25,8 @@ _USED = 0.9
 # A stage that uses no more of its slots than this, when there is nothing more to gain, gives the others back.
 _IDLE = 0.4
 # A stage that uses less of its slots than this does not hold the others up: what takes time lies between its ops, as
-# with ops of microseconds. For that, so many slots for each core are enough, if the consumer waits for so much of the
-# time.
+# with ops of microseconds. For that, this number of slots for each core is enough, if the consumer waits for this
+# share of the time.
 _HALF_FULL = 0.6
 _PER_CORE = 2
 _STARVED = 0.5

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Seconds between two looks: just after a change, while its effect is measured, and when there is nothing to gain or
-# nothing is read. A look takes a tenth of a millisecond, besides reading the threads' times.
+# nothing is read. A look takes a tenth of a millisecond, and reading the threads' times some more.
 _SOON, _EVERY, _LATER = 0.05, 0.1, 0.25
 # Seconds after a change in which every look may be the one that tells enough.
 _YOUNG = 0.8

@@ -225,12 +225,12 @@ class LoaderVerdict:
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
-        most_headspace: What it may be at most, where it was not measured and the workers keep the cores in use: if all
-            that the step waits for are these cores. None otherwise.
+        most_headspace: Its upper bound, if it was not measured and the workers keep the cores in use: the case in which
+            the step waits only for these cores. None otherwise.
         tried: The ways to load that were tried, the job's own first; empty if none was.
         best: The one of them that is worth a change; None if none is.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if beginnings
-            are no matter, or it changes nothing.
+            do not matter, or it changes nothing.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
@@ -302,7 +302,7 @@ def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
     """Return whether a loader is worth a change.
 
     Args:
-        share: The share of the time in which the loop waits. What a loop waits for includes work that it has to do
+        share: The share of the time in which the loop waits. The wait includes work that the loop has to do
             itself, such as taking batches out of shared memory.
         headspace: Between which values the measured headspace is.
     """

@@ -35,7 +35,7 @@ def record_program(options: Namespace) -> int:
         The exit status of the program; 128 and the number of the signal if one has ended it.
 
     Raises:
-        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline. Where the
+        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline. If the
             program has run, its status is the command's, but for a success of one that has built no pipeline.
     """
     command: list[str] = options.program[1:] if options.program[:1] == ["--"] else options.program

@@ -1,8 +1,8 @@
 """The messages between `spdl record PID` and the process: lines of JSON, and the trace after the last one.
 
-The process says that it is there. It is asked for some seconds; it says that it has begun, or why not. It is told to
-stop, or the seconds pass. It says how long the trace is, and sends it. If one of the two ends, the system closes the
-connection, and the other one notices.
+The process greets. The request names some seconds; the answer is that it has begun, or why not. A message stops it, or
+the seconds pass. Then the process sends the length of the trace, and the trace. If one of the two ends, the system
+closes the connection, and the other one notices.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
     The trace has a row for each thread, with a slice for each call of an op, and rows for what overlaps: coroutines on
     the event loop, and calls in executors, which last from taking the item to having its result. A flow of arrows leads
     each source item from the source through the stages and its batch to the consumer, whose row shows its steps and
-    its waits for data. Counters show how many items lie in the queues. What goes on at the end of the body has no end.
+    its waits for data. Counters show how many items lie in the queues. Events that outlast the body have no end.
 
     Everything is kept in memory until the end, the latest events only. A traced pipeline does the same, but spends some
-    microseconds more on each item and stage: a trace shows what happens when, and is no measure of throughput.
+    microseconds more on each item and stage: a trace shows what happens when, and does not measure throughput.
     Pipelines that were built before are not traced, and none outside of the body pays for it. ``spdl record`` does this
     for a program without changing it, and ``spdl record PID`` for one that runs.
 

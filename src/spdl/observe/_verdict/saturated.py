@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
 # Another process is worth it if so much of a core is free.
 _FREE = 0.5
-# Items are on their way for this share of the time in a slot, at least, and the process computes for so much of a core
-# meanwhile, or would if other programs left it one. Otherwise they wait in the executor, behind those of another stage
-# for one.
+# Items are on their way for at least this share of the time in a slot, while the process uses this much of a core, or
+# would if other programs left it one. Otherwise they wait in the executor, after items of another stage.
 _MOSTLY, _POOL_COMPUTES = 0.5, 0.5
 # The thread that takes results out of a region's processes is in use all the time.
 _REGION_IS_FULL = 0.7
@@ -132,8 +131,8 @@ def on_the_way(window: Window, stage: StageWindow) -> Verdict | None:
 def taken_out(window: Window) -> Verdict | None:
     """Return the verdict on a pipeline with a region, if the thread that takes its results out is in use all the time.
 
-    It has no time where the loop leaves the results lying. So a loop that always finds one, though it may wait for the
-    GIL meanwhile, is not what limits it.
+    It has no time if the loop leaves the results lying. So a loop that always finds one is not the limit, though it may
+    wait for the GIL.
     """
     if not window.region or window.region_cores < _REGION_IS_FULL:
         return None
@@ -154,11 +153,11 @@ _OF_ALL_ITS_LIFE = 0.8
 _SAME = 0.03
 # The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
 _COMPUTES = 0.6
-# Where threads were not looked at, ops that compute for so little wait for no core and for no GIL, and nothing does if
-# all ops together compute on so little of a core.
+# If threads were not looked at, ops that compute this little do not wait for a core or the GIL, and nothing does if all
+# ops together use this little of a core.
 _HARDLY_COMPUTES, _SOME_OF_A_CORE = 0.02, 0.5
-# More threads than cores want to run if there are so many for each core; of their CPU time, this share at least is that
-# of threads which ops have started.
+# More threads than cores want to run from this number for each core on, if at least this share of their CPU time
+# belongs to threads that ops have started.
 _CROWDED = 1.5
 _OTHERS = 0.25
 _TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)

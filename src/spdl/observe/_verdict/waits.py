@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 # Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
 # process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
-# those of a stage of which just one computes at any moment.
+# threads of a stage if just one computes at any moment.
 WAITS_FOR_OTHERS = 0.1
-# If other programs have the cores, so that so many threads wait for one, those that wait for the GIL are awake for much
+# If other programs have the cores, and this number of threads wait for one, those that wait for the GIL are awake much
 # of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
 # has no core holds a lock. The limit for the share of waiting threads lies between these two cases.
 _CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
@@ -35,7 +35,7 @@ _COMPUTES = 0.6
 # At least this share of the CPU time of the process belongs to threads which ops have started.
 _OTHERS = 0.25
 # The seconds of CPU time, of all processes together, that take an item into a process of a region and its result back,
-# where a stage hands the items over one by one.
+# if a stage hands the items over one by one.
 _CROSSING = 1.5e-4
 # A thread that waits for the GIL wakes up after that time to ask for it, and sleeps again. A thread that waits for a
 # lock sleeps until it has the lock. Threads that sleep at least half as often as the former may wait for the GIL.

@@ -308,8 +308,8 @@ class _IdleCores:
 
 def _whole_life(pipeline: ObservedPipeline) -> Seen:
     last, state = pipeline.observe(), pipeline.state()
-    # What ran at the end is not known, nor how long it had. Of a process that was killed, it is known what had not
-    # ended when the counters were written last.
+    # The calls that ran at the end are not known, nor how long they had run. For a killed process, the calls are known
+    # that had not ended when the counters were written last.
     killed = state == "killed"
     seen = replace(
         last,

@@ -70,7 +70,7 @@ class StageWindow:
         name: Its name.
         op: Its op's name.
         gathers: Whether it makes one item of several.
-        served_by: Where the op runs: in ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
+        served_by: The op runs in ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
         adjustable: Whether its concurrency can be changed.
         concurrency: How many slots it has.
         pool: How many workers its executor has for them, where these are the limit and not the slots; otherwise 0.

@@ -66,8 +66,8 @@ def _is_library(file: str) -> bool:
 class RunQueue(threading.local):
     """The time that the calling thread waited for a core, as the system counts it.
 
-    On a busy machine, a loop whose batch has arrived may have to wait for a core before it can take it. That is no
-    waiting for data.
+    On a busy machine, a loop whose batch has arrived may have to wait for a core before it can take it. It does
+    not wait for data then.
     """
 
     def __init__(self) -> None:
