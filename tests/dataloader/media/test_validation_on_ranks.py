@@ -202,7 +202,7 @@ def test_the_state_of_a_rank_that_has_ended_before_others() -> None:
         assert len(list(again)) == steps[rank]
         for other in (make(count, 2, 1 - rank, 2), make(count, 2, 0, 1), make(count, 2, 2, 3)):
             if steps[rank] < max(steps):
-                with pytest.raises(ValueError, match=rf"of rank {rank} of 2 at the end .* one batch more"):
+                with pytest.raises(ValueError, match=rf"from rank {rank} of 2 at the end .* one batch more"):
                     other.load_state_dict(state)
             else:
                 other.load_state_dict(state)

@@ -427,7 +427,7 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
             RuntimeError: If none comes in time, with torch's message.
         """
         try:
-            return self.pipeline.get_item(timeout=timeout if timeout > 0 else None)
+            return self.pipeline.get_item(timeout=float(timeout) if timeout > 0 else None)
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds") from None
 
