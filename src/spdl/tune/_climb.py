@@ -175,6 +175,7 @@ class Climb:
         self.limits = limits
         self.budgets = budgets
         self.settled = False
+        self._has_moved = False
         self.samples = Samples(self._head)
         self._trial: _Trial | None = None
         self._tried = _Tried()
@@ -191,6 +192,7 @@ class Climb:
         move = self._decide(sample)
         if move:
             self.settled = False
+            self._has_moved = True
             self.samples = Samples(self._head, sample)
             self._tried.begin_again()
             self.log = [*self.log[1 - _ENTRIES :], LogEntry(sample.now, self.limits, self.reason)]
@@ -215,7 +217,7 @@ class Climb:
 
     def _decide(self, sample: Sample) -> str:
         pace = pace_of(sample)
-        if pace is None or (not self.log and self.samples.lag):
+        if pace is None or (not self._has_moved and self.samples.lag):
             nothing = "Nothing has come through yet." if pace is None else "The workers of a region have yet to begin."
             return self._wait(nothing)
         if self._tried.steady is not None:

@@ -59,16 +59,15 @@ class Tuner:
         if engine.is_over() or engine.ending:
             # A draining pipeline says nothing about the limits.
             return
+        samples = climb.samples
         engine.lock.release()
         try:
             sample = sample_for(engine, self._stages, self._core_waits, perf_counter())
-            move = climb.observe(sample)
-            after = climb.limits
         finally:
             engine.lock.acquire()
-        # Limits may have been set by hand at the same time.
-        if move and climb.limits is after:
-            self._apply(after)
+        # If limits were set by hand meanwhile, the sample may be of those before.
+        if climb.samples is samples and climb.observe(sample):
+            self._apply(climb.limits)
         engine.timer.after(self._next_look(), self._act)
 
     def _next_look(self) -> float:
