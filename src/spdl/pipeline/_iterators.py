@@ -118,11 +118,13 @@ def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
             ended = engine.done or engine.stopping
             if not ended:
                 engine.sink.readers.append(gate)
+                # With the lock, as the first worker may be about to replace the page.
+                engine.page.consumer_waits(begin)
                 # A request to stop takes no lock: it may have looked for readers before this one was among them.
                 ended = engine.stopping
         if ended:
+            engine.page.consumer_waits(0.0)
             return False
-        engine.page.consumer_waits(begin)
         opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
         engine.page.consumer_waits(0.0)
         if not opened or engine.sink.entries:

@@ -216,7 +216,8 @@ class Engine:
         return self.head if due and not self.is_over() else None
 
     def show(self, page: Page) -> None:
-        """Have what happens written into a page."""
+        """Have what happens written into a page. Called with the lock held, once anything runs."""
+        page.consumer_waits(self.page.consumer_waits_since())
         self.page = page
 
     # ---- moving items; all of it is called with the lock held ----
