@@ -1,4 +1,9 @@
-"""Tables of libraries: functions, methods and objects that threads may share."""
+"""Tables of libraries: functions, methods and objects that threads may share.
+
+The functions of NumPy, PyTorch, Pillow and Python were tried with arrays, tensors, lists and objects, in Python 3.11,
+NumPy 2.4, PyTorch 2.13, torchvision 0.28, Pillow 13, datasets 5.2 and pyarrow 26. Functions that draw from the
+generators of the whole program are left out.
+"""
 
 from __future__ import annotations
 
