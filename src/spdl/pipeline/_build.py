@@ -70,7 +70,7 @@ def _modules_that_need_it() -> list[str]:
 
 
 def _modules_that_were_named() -> list[str]:
-    """Return the names of the modules of which Python has said that they turned the GIL on.
+    """Return the names of the modules that, by Python's warning, turned the GIL on.
 
     It says so in a warning, of the first such module only. A module remembers in ``__warningregistry__`` what was
     warned of in it, so that nothing is said twice; where the user has Python ignore warnings, nothing is remembered.
@@ -89,7 +89,7 @@ _answering: threading.Thread | None = None
 
 
 def answer(path: str) -> None:
-    """Have a thread answer to whoever listens at a path, unless one does already. Called with an engine's lock held."""
+    """Start a thread that answers requests at a path, unless one runs. Called with an engine's lock held."""
     global _answering  # noqa: PLW0603
     # In a forked process it is not alive.
     if _answering is not None and _answering.is_alive():

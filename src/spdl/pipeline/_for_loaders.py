@@ -100,8 +100,8 @@ class Named(NamedTuple):
 
     Attributes:
         value: The result; None at the end of a pass.
-        parts: What the result was made of, if these are results of an item and not items.
-        gone: The positions of which nothing is left, since the read before.
+        parts: The results that this result was made of; empty if it was made of items.
+        gone: The positions that were finished since the previous read: no result of them is under way.
         ends_pass: Whether it is not a result but the end of a pass over the source.
     """
 
@@ -195,7 +195,7 @@ class NamedResults:
         return len(self._gone)
 
     def take_gone(self) -> list[int]:
-        """Return the positions of which nothing is left, since they were asked for last."""
+        """Return the positions that were finished since the last call."""
         gone = []
         while self._gone:
             gone.append(self._gone.popleft())

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(executor: Executor) -> Literal["threads", "processes", "unknown"]:
-    """Return where an executor's calls run, as far as is known: in threads of this process, or in processes.
+    """Return where an executor's calls run, if that is known: in threads of this process, or in processes.
 
     A program that made a pool of processes or interpreters has imported its module, so nothing is imported here.
     """
@@ -205,7 +205,7 @@ def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]
     """The context manager that a hook's or queue's ``stage_hook`` returns, not yet entered.
 
     Raises:
-        ValueError: If it is none, as where the decorator was forgotten.
+        ValueError: If it is not a context manager, for example since the decorator was forgotten.
     """
     context: Any = getattr(owner, method)()
     if hasattr(context, "__aenter__") and hasattr(context, "__aexit__"):
@@ -244,7 +244,7 @@ class EngineSurroundings:
         return bool(self._engine.failures)
 
     def leave_word_at_sink(self) -> bool:
-        """Make the consumer tell when it takes an item. Return whether there is none for it to take."""
+        """Make the consumer report when it takes an item. Return whether the sink is empty."""
         self._engine.sink.set_full(full=True)
         return not self._engine.sink.entries
 
@@ -477,7 +477,7 @@ def _stage_asks(stage: StageConfig) -> bool:
 
 
 class _Measured(NamedTuple):
-    """A channel of which the engine measures how long items wait: what fills it, and how it is reported."""
+    """A channel with measured waiting times: the part that fills it, and how it is reported."""
 
     writer: Node | Source
     info: StageInfo
@@ -529,7 +529,7 @@ class _Graph:
             self.measured[self.engine.sink] = replaced
 
     def report_queues(self) -> None:
-        """Report the queues of which the engine measures how long items wait. Called once all are connected."""
+        """Report the queues with measured waiting times. Called once all are connected."""
         readers: dict[Channel, Node | None] = {channel: node for node in self.nodes for channel in node.inputs()}
         readers[self.engine.sink] = None
         for channel, (writer, info, interval) in self.measured.items():
@@ -685,7 +685,7 @@ class _Graph:
 
 
 def _join(end: Node | Source, node: Node) -> None:
-    # Where an item goes that leaves a router, the router decides.
+    # A router decides itself where each item goes.
     end.write_to(end.output, None if isinstance(end, Routing) else node)
     node.read_from(end, end.output)
 

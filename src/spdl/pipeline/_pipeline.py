@@ -137,7 +137,7 @@ class Pipeline(Generic[T]):
                 self._tuner.begin()
         except BaseException as error:
             if claims.get("start") is claim:
-                # The caller sees it now. Others are told at their reads.
+                # The caller sees the error now, and other readers see it at their reads.
                 self._observed = True
                 abort(self._engine, error)
             raise
@@ -338,7 +338,7 @@ class Pipeline(Generic[T]):
                 self._raise_end()
         except BaseException as error:
             if type(error.__context__) is IndexError:
-                # It waits since it found the sink empty, which is no part of what a Ctrl-C or a timeout shows.
+                # The sink was empty, which is why it waits. That is not the cause of a Ctrl-C or a timeout.
                 error.__context__ = None
             raise
 

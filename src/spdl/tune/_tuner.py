@@ -65,7 +65,7 @@ class Tuner:
             sample = sample_for(engine, self._stages, self._core_waits, perf_counter())
         finally:
             engine.lock.acquire()
-        # If limits were set by hand meanwhile, the sample may be of those before.
+        # If limits were set by hand in the meantime, the sample may belong to the old limits.
         if climb.samples is samples and climb.observe(sample):
             self._apply(climb.limits)
         engine.timer.after(self._next_look(), self._act)

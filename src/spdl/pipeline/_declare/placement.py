@@ -310,5 +310,5 @@ def check_regions(parts: Sequence[Part]) -> None:
         empty = True
     if entry is not None:
         raise ValueError(
-            f"The region {entry!r} is not closed ({callers_line()}): call `to(MAIN_PROCESS)` behind its last stage."
+            f"The region {entry!r} is not closed ({callers_line()}): call `to(MAIN_PROCESS)` after its last stage."
         )

@@ -70,7 +70,7 @@ class RunningInterpreter:
 
     def _run(self, interpreter: Any) -> None:
         try:
-            # It reports errors of the user's code by itself. What else it raises shows in the missing next message.
+            # The program reports errors of user code itself. After other errors, its next message is missing.
             try:
                 # The private module of 3.13 returns what the program has raised.
                 failed = interpreter.exec(self._program)

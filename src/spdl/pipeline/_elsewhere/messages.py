@@ -94,7 +94,7 @@ class Failure(NamedTuple):
     Attributes:
         stage: The place of the stage; None if the item could not cross.
         items: The numbers of the items that it comes from.
-        failed: What is written down, without positions.
+        failed: The record of the failure, without positions.
         raised: The exception.
     """
 
@@ -108,7 +108,7 @@ class Fault(NamedTuple):
     """The failure that ended the pipeline in the worker.
 
     Attributes:
-        stage: The place of the stage; None if it was none.
+        stage: The place of the stage; None if no stage raised it.
         raised: The exception.
         cause: Its cause, which pickling would lose.
     """
@@ -119,7 +119,7 @@ class Fault(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What a worker has used of the CPU since it was ready for items.
+    """The CPU time of a worker since it was ready for items.
 
     Attributes:
         cpu: CPU seconds of its process.
@@ -136,7 +136,7 @@ class Report(NamedTuple):
     Attributes:
         names: The names of the results.
         failures: The items that were given up.
-        done: The numbers of items of which nothing is left.
+        done: The numbers of finished items: nothing made from them is still in the worker.
         taken: How many more items the stages have taken.
         seconds: How long the slowest stage has worked since the last report, divided by its slots.
         counters: The counters of each stage, from time to time.
@@ -209,7 +209,7 @@ class WorkerKind(Protocol):
 
 
 def run_worker(end: WorkerEnd, payload: Job | bytes) -> None:
-    """Run a worker's process. Its work stands above all that makes pipelines, of which the region is a part."""
+    """Run a worker's process. Its work builds pipelines, so its module is imported only here."""
     _begin().begin_process(end, payload)
 
 

@@ -1,6 +1,6 @@
 """Pickles items with their buffers kept separate, so that large data is copied only into the shared file.
 
-This module imports neither numpy nor torch at the top: a program that sends an array has imported its library. Where
+This module imports neither numpy nor torch at the top: a program that sends an array has imported its library. If
 numpy cannot be imported, as in other interpreters, arrays arrive as memoryviews.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     Reducers: TypeAlias = Callable[[Mapping[type, Any]], dict[type, Any]]
 
-# Immutable, or two items that share an object would share it at the other side, where they may be changed.
+# All immutable: two items that share an object share its copy on the other side, which may change there.
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 
@@ -79,7 +79,7 @@ _NAMED_KINDS = "biufc"
 
 
 def general_reducers(general: Mapping[type, Any]) -> dict[type, Any]:
-    """Return a pickler's table of reducers, in which those of this module precede the general ones."""
+    """Return a pickler's table of reducers: this module's, and then the general ones."""
     return _Table(general)
 
 
@@ -146,18 +146,18 @@ def _make_tensor(content: Any, dtype: Any, shape: tuple[int, ...], order: list[i
     return torch.frombuffer(content, dtype=dtype).view(shape).permute(inverse)
 
 
-# What the elements of a memoryview can be: booleans, integers and floats, as the machine has them.
+# The possible elements of a memoryview: booleans, integers and floats in the machine's byte order.
 _FORMATS = frozenset("?bBhHiIlLqQefd")
 _NATIVE_KINDS = "biuf"
 
 
 def reducers_to_interpreter(general: Mapping[type, Any]) -> dict[type, Any]:
-    """Return a pickler's table of reducers, with which arrays arrive as memoryviews of the same shape and elements."""
+    """Return a pickler's table of reducers that turn arrays into memoryviews of the same shape and elements."""
     return _Arrays(general)
 
 
 def reducers_from_interpreter(general: Mapping[type, Any]) -> dict[type, Any]:
-    """Return a pickler's table of reducers, with which memoryviews arrive as numpy arrays."""
+    """Return a pickler's table of reducers that turn memoryviews into numpy arrays."""
     table = general_reducers(general)
     table[memoryview] = _reduce_to_array
     return table
@@ -218,7 +218,7 @@ def _parts_of_view(view: memoryview) -> tuple[Any, str, tuple[int, ...]]:
 
 
 def _writable(content: Any) -> memoryview:
-    """Return what has come: it is the receiver's own. What is short may come as bytes, which cannot be changed."""
+    """Return received content as memory that the receiver may change. Short content may come as bytes."""
     view = memoryview(content).cast("B")
     return memoryview(bytearray(view)) if view.readonly else view
 
@@ -250,7 +250,7 @@ class ItemPickler:
     Args:
         bytes_apart: Whether bytes, bytearrays and memoryviews that are long enough are buffers too, which a
             `LeafUnpickler` restores.
-        reducers: Makes the pickler's table of reducers of that of multiprocessing.
+        reducers: Makes the pickler's table of reducers from the table of multiprocessing.
 
     It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
     64 KiB or more are pieces of their own, which pickle passes on without copying them.
@@ -278,8 +278,8 @@ class ItemPickler:
             self._plain = plain_leaves(item)
         self._dump(item)
         if self._leaves:
-            # Bytes may stand in the item and, as the same object, in what another object is pickled as. Nothing says
-            # which of the places is asked for, so they are bytes in all of them.
+            # The same bytes object may be in the item and in the pickled form of another object. The pickler does not
+            # say which of the two it is writing, so both are written as bytes.
             elsewhere = [leaf for leaf, times in self._met.items() if 0 < self._plain[leaf] < times]
             if elsewhere:
                 self._pickle_again(item, elsewhere)

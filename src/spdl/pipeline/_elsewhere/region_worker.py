@@ -1,4 +1,4 @@
-"""The program of the workers of regions: a pipeline of the region's stages, and its connection to the other one."""
+"""The program of a region's workers: a pipeline of the region's stages, and its connection to the main pipeline."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ class ReceivedItems:
         self._wake: Callable[[], None] | None = None
 
     def receive_by(self, receive: Callable[[], bool]) -> None:
-        """Have somebody wait for more and `put` it, who returns False at the end of an epoch."""
+        """Register a function that waits for items and puts them. It returns False at the end of an epoch."""
         self._receive = receive
 
     def wake_by(self, wake: Callable[[], None]) -> None:
-        """Have somebody woken when it should be told how many items were taken."""
+        """Register a function to call when the number of taken items should be reported."""
         self._wake = wake
 
     def put(self, batch: list[tuple[int, Any]], tell_at: int) -> None:
@@ -175,7 +175,7 @@ class ReceivedItems:
         return self._numbers[position]
 
     def forget(self, position: int) -> int:
-        """Return the number of an item of which nothing is left."""
+        """Forget a finished item, and return its number."""
         number = self._numbers.pop(position)
         if self._contexts:
             self._contexts.pop(number, None)
@@ -214,7 +214,7 @@ class ReceivedItems:
         while not self._waiting:
             assert self._receive is not None
             if self._wake is not None:
-                # What was made of them is complete, as far as this thread carries items on.
+                # This thread has carried all their results as far as it does.
                 self._wake()
             if not self._receive():
                 raise StopIteration
@@ -403,7 +403,7 @@ class RegionOutbox:
         sink, lineage = engine.sink, engine.lineage
         names: list[Name] = []
         values: list[Any] = []
-        # What the pipeline did before this is known to be gone when its results have been taken.
+        # Items that the pipeline finishes before this moment are done once their results have been taken.
         over = engine.done
         ended = False
         while len(values) < self._telling.most and not ended:
@@ -542,7 +542,7 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
         pipeline_id=None if place.alone else job.pipeline_id,
     )
     engine.locate_by(feed.context_of)
-    # Whether all items have failed can be told only where those of all workers are counted.
+    # Whether all items have failed is decided in the main pipeline, which counts the items of all workers.
     engine.epochs.resume(1 << 60)
     return engine
 
@@ -604,7 +604,7 @@ def _load_clock(engine: Engine) -> Callable[[], Load]:
     from spdl.pipeline._report.threads import CoreWaits  # noqa: PLC0415
 
     waits = CoreWaits()
-    # What it took until here was not work on items.
+    # The time until here was not work on items.
     began = process_time()
     return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
 

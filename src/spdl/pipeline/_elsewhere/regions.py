@@ -91,7 +91,7 @@ class MirrorNode(Node):
         self._region = region
 
     def on_failure(self) -> OnFailure | None:
-        """Return who is told about each failed item."""
+        """Return the callback for each failed item."""
         return None if self.policy is None else self.policy.on_failure
 
     def keeps_order(self) -> bool:
@@ -165,7 +165,7 @@ class RegionOfStage(Protocol):
         """Tell the workers how many items the stage at a place may work on at once in each of them."""
 
 
-# If the pipeline is tuned, what the workers count is told after that many seconds; more if there is much to tell.
+# If the pipeline is tuned, the workers report their counts at this interval in seconds, or more if there are many.
 _OFTEN = 0.05
 _SECONDS_FOR_EACH = 0.002
 
@@ -204,7 +204,7 @@ class Staff:
         self._region: RegionNode | None = None
         self._thread: Thread | None = None
         self._made = 0
-        # Those of which something may have been read that was not received.
+        # The peers with messages that may have been read but not received.
         self._unread: set[Peer] = set()
         # Workers that took a dead one's place when all were told about the end already. They end by themselves.
         self._unwanted: list[Peer] = []
@@ -250,9 +250,9 @@ class Staff:
         return [engine for peer in self.peers for engine in peer.engines()]
 
     def tell_often(self, stages: int) -> None:
-        """Have the workers tell often what so many stages count, and what they use of the CPU. Called before the start.
+        """Make the workers report the counts of their stages and their CPU time often. Called before the start.
 
-        Taking what one tells about a stage takes some 50 microseconds, with the lock held.
+        Booking one stage's counts takes some 50 microseconds, with the lock held.
         """
         assert self._job is not None
         every = min(self._job.tell_every, max(_OFTEN, _SECONDS_FOR_EACH * stages * self.size))
@@ -284,7 +284,7 @@ class Staff:
         self.paused += more
 
     def limit(self, place: int, concurrency: int) -> None:
-        """Note a stage's new concurrency; workers are told with their next items."""
+        """Note a stage's new concurrency. Workers get it with their next items."""
         self._limits[place] = concurrency
 
     def limits_for(self, peer: Peer) -> dict[int, int]:
@@ -506,7 +506,7 @@ def make_region(
     if ordered and gathers and staff.size > 1:
         raise ValueError(
             f"The region {region.entry!r} cannot both keep the order and gather items in {staff.size} workers "
-            f"({callers_line()}): each gathers what came to it. Put `aggregate` behind the region, give the region one "
+            f"({callers_line()}): each gathers its own items. Put `aggregate` after the region, give the region one "
             'worker, or leave out `output_order="input"`.'
         )
     mirrors = [MirrorNode(engine, pattern, place, staff.size) for place, pattern in enumerate(patterns)]
@@ -529,7 +529,7 @@ def _most(size: int) -> int:
 
 
 def _for_worker(stage: StageConfig) -> StageConfig:
-    """Return a stage as it is sent to workers: limits of failures, and who is told about them, stay here."""
+    """Return a stage for the workers, without its limit of failures and its callback, which stay here."""
     if isinstance(stage, PathVariantsConfig):
         return replace(stage, paths=tuple(tuple(map(_for_worker, path)) for path in stage.paths))
     if isinstance(stage, PipeConfig):

@@ -39,8 +39,8 @@ Rules, the same at both ends:
 * Neither end works in a process that was forked from the one that made it or that began it: its calls raise a
   `RuntimeError`, and what the fork has inherited is closed there.
 
-The ends of a channel to threads of the same process have the same methods and keep the same rules, so whoever runs
-workers need not know where they are. There, what is sent is what is received: the same objects.
+The ends of a channel to threads of the same process have the same methods and rules, so the code that runs workers
+need not know where they are. Between threads, the receiver gets the objects themselves.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _End:
         self._owner = os.getpid()
         self._writer: LaneWriter | None = None
         self._reader: LaneReader | None = None
-        # What becomes readable when the other process ends.
+        # Descriptors that become readable when the other process ends.
         self._signs: list[int] = []
         self._closed = False
         # Wakes the thread that waits for the end of all.
@@ -124,7 +124,7 @@ class _End:
                 self._refuse()
             message = reader.receive(timeout)
             if self._closed:
-                # What woke us was not a message.
+                # The wake-up was not for a message.
                 raise ChannelClosed
             return reader.load(message)
 
@@ -201,7 +201,7 @@ class _End:
 
 
 class WorkerEnd(_End):
-    """The worker's end of a channel. It is an argument of the worker's process, and nothing else."""
+    """The worker's end of a channel. It can be pickled only as an argument of the worker's process."""
 
     def __getstate__(self) -> object:
         return self._out, self._into
@@ -217,7 +217,7 @@ class WorkerEnd(_End):
     def begin_in_interpreter(cls, out: Sequence[int], into: Sequence[int]) -> WorkerEnd:
         """Return the end, in a worker that is another interpreter, with its own descriptors."""
         end = cls(Ends.copy_of(out), Ends.copy_of(into))
-        # There is no death to be woken by but that of both.
+        # Both ends are in one process, so there is no other process whose death would wake this end.
         serve_storage(end._open([], reducers_from_interpreter))
         return end
 

@@ -1,4 +1,4 @@
-"""Cancellations: those that the user's code begins itself, and those of tasks and threads that were given up."""
+"""Cancellations, by user code and of tasks and threads that were given up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 # A task may take so long to clean up.
 _GRACE = 1.0
 
-# Tasks that go on whatever they are told.
+# Tasks that ignore their cancellation.
 _LEFT_BEHIND: list[asyncio.Task[Any]] = []
 
 
@@ -61,7 +61,7 @@ async def raise_cancellation(task: asyncio.Task[Any]) -> None:
 
 
 async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Wait for tasks that were cancelled, but not for long: those that go on are left behind."""
+    """Wait a moment for tasks that were cancelled. Tasks that do not end are abandoned."""
     import asyncio  # noqa: PLC0415 - as above.
 
     for task in (await asyncio.wait(tasks, timeout=_GRACE))[1]:
@@ -69,7 +69,7 @@ async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 async def end_others() -> None:
-    """End all tasks of the loop but the current one, as ``asyncio.run`` does; those that go on are left behind."""
+    """End all tasks of the loop but the current one, as ``asyncio.run`` does. Tasks that do not end are abandoned."""
     import asyncio  # noqa: PLC0415 - as above.
 
     loop = asyncio.get_running_loop()
@@ -82,7 +82,7 @@ async def end_others() -> None:
         if not others or (deadline is not None and loop.time() >= deadline):
             break
         if deadline is None:
-            # From now on: whatever has held the loop up before, each of them is told, and has its time.
+            # It begins now: each task gets its cancellation and its time, however long the loop was held up before.
             deadline = loop.time() + _GRACE
             # Tasks that start later belong to the end of the first ones.
             for task in others:

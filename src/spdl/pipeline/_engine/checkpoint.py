@@ -75,9 +75,9 @@ def _names(stages: Sequence[StageConfig]) -> Iterator[str]:
 
 
 def changes_counts(config: PipelineConfig[Any]) -> str | None:
-    """Return the name of a stage that is known to change how many items there are; None if there is none.
+    """Return the name of a stage that is known to change how many items there are; None if no stage is.
 
-    An op may do so of which this cannot be known: it returns what a user object returned, say.
+    An op may change it without being known to, for example if it returns an object that is also a generator.
     """
     return _first(outside(config.pipes))
 
@@ -181,7 +181,7 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
 
 
 def uneven_stage(engine: Engine) -> str | None:
-    """Return the name of a stage that is seen to have changed how many items there are; None if there is none."""
+    """Return the name of a stage that has been seen to change how many items there are; None if no stage has."""
     if engine.uneven is not None:
         return engine.uneven
     return next((node.name for node in engine.nodes if node.changed_counts()), None)
@@ -201,7 +201,7 @@ def _kept(engine: Engine, state: dict[str, Any]) -> list[tuple[KeepsItems, int |
             "such aggregators outside of regions"
         )
     if not all(last is None or type(last) is int for last in kept):
-        raise ValueError("the epochs in which items were kept are no numbers")
+        raise ValueError("its epochs in which items were kept are not numbers")
     return list(zip(keepers, kept, strict=True))
 
 
@@ -232,7 +232,7 @@ def _pass_state(each: Pass) -> dict[str, Any]:
 
 
 def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]) -> None:
-    """Make an engine that was not started go on where a state was taken. Runs code of the sources.
+    """Load a state into an engine that was not started. Runs code of the sources.
 
     Args:
         engine: The engine.
@@ -288,7 +288,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
 def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftovers: bool) -> None:
     """Raise if other ranks or batch sizes cannot go on with what a state says about a source."""
     if not part.progress.position:
-        # Nothing was given to anybody.
+        # No item was handed out.
         return
     if has_leftovers:
         raise ValueError(_LEFT_OVER)
@@ -308,9 +308,9 @@ def check_ranks(source: Any, before: Any, uneven: str | None) -> None:
     """
     if uneven is not None and not is_of_all_ranks(source, before):
         raise ValueError(
-            f"it is that of one of several ranks, and stage {uneven!r} makes more or fewer items than it gets, so it "
-            "does not tell what the other ranks have received. Save the states of all ranks, and load what "
-            "`spdl.source.merge_states` makes of them"
+            f"it is the state of one of several ranks, and stage {uneven!r} makes more or fewer items than it gets, so "
+            "the state does not show what the other ranks have received. Save the states of all ranks, and load the "
+            "result of `spdl.source.merge_states`"
         )
 
 
@@ -328,7 +328,7 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
     """
     source = engine.sources[0]
     if len(engine.sources) > 1 or not can_merge(source.iterable):
-        raise ValueError("it is of several ranks, and only an EpochSampler as the only source can share it anew")
+        raise ValueError("it is of several ranks, which only an EpochSampler as the only source can share again")
     epochs = [_number(state, "epoch") for state in states]
     kept = [each for state in states for each in _kept(engine, state)]
     merge_into(source.iterable, [source_state(state, source.iterable) for state in states])
@@ -394,14 +394,14 @@ def source_state(state: dict[str, Any], source: Any) -> Any:
 def _number(state: object, name: str) -> int:
     value = state.get(name) if isinstance(state, dict) else None
     if type(value) is not int or value < 0:
-        raise ValueError(f"its {name!r} is no number")
+        raise ValueError(f"its {name!r} is not a non-negative int")
     return value
 
 
 def _passes(state: dict[str, Any]) -> list[Pass]:
     listed = state.get("passes", [])
     if not isinstance(listed, list):
-        raise ValueError("its passes are no list")  # noqa: TRY004 - a damaged state is a bad value.
+        raise ValueError("its passes are not a list")  # noqa: TRY004 - a damaged state is a bad value.
     return [
         Pass(
             _number(each, "epoch"),

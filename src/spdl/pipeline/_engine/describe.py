@@ -29,10 +29,10 @@ from spdl.pipeline._world import perf_counter
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
 
-# So much is told about the command, which may be a separate program.
+# How many words of the command line are reported, and how many characters of each.
 _WORDS, _WORD = 9, 100
 
-# What launchers tell the processes of a job. Where they meet tells one job from another.
+# The variables that launchers set for the processes of a job. The address and port distinguish one job from another.
 _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -108,7 +108,7 @@ def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the f
 
 
 def open_page(engine: Engine, head: PageHead) -> Page:
-    """Return the page of an engine that begins; one without readers, if there is no place for it."""
+    """Return the page of a new engine, or a page without readers if its file cannot be made."""
     rows = max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads)
     file = make_page_file(f"{head.pid}-{engine.pipeline_id}", pack_head(head), rows=rows)
     columns = COLUMNS + len(head.sources) + len(head.stages)

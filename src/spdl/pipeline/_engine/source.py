@@ -159,11 +159,11 @@ class Source:
         self.index = index
         self.iterable: Any = iterable
         self.identity = SourceIdentity(iterable)
-        # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
+        # The passes with items in flight, perhaps; the current one; and the source's own state if there is none.
         self.passes = Passes()
         self.current: Pass | None = None
         self.state_behind: Any = None
-        # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
+        # The rest of an earlier run, and whether the consumer has yet to see the end of this pass.
         self.resumption: Resumption | None = None
         self.unread = True
         # True if the event loop's thread pulls it.
@@ -186,7 +186,7 @@ class Source:
         # When the pull that goes on began, and when the last one ended.
         self.pulling_since = 0.0
         self.pulled_at = 0.0
-        # Its pulls take so long that one is worth a wake-up of its own.
+        # Whether its pulls take so long that each is worth a wake-up.
         self.takes_long = False
         # The column in which a thread notes on the page that it has begun to pull it.
         self.column = IDLE
@@ -227,7 +227,7 @@ class Source:
     # ---- the passes over the iterable ----
 
     def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
-        """Go on where an earlier run was, before anything is pulled.
+        """Continue at the state of an earlier run, before anything is pulled.
 
         Args:
             passes: The passes that the consumer was not done with.
@@ -423,7 +423,7 @@ class Source:
             self.iterator = ResumedIterator(self.iterable, leg)
             self.again = self._admit_again
         else:
-            # What was left of the pass before may have been nothing.
+            # The rest of the earlier pass may have been empty.
             self.again = None
             self.iterator = _iterate(self.iterable)
         # Making the iterator may have taken long.
@@ -594,7 +594,7 @@ class Source:
         self.wants_room = False
 
     def room_made(self) -> None:
-        """Called with the lock held when there may be a place again after there was none."""
+        """Called with the lock held when a place may have become free."""
         if self.dedicated is not None:
             self.dedicated.wake()
         elif self.engine.event_loop is not None:

@@ -1,4 +1,4 @@
-"""Sources pulled in their own way: by the event loop, by a thread of theirs, or with contexts of items."""
+"""Sources that are pulled in another way: by the event loop, by their own thread, or with contexts of items."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class AsyncSource(Source):
         if not self.is_wanted():
             return False
         leg = self.begin_pass(self.engine.lineage, self.engine.epochs_read)
-        # Of a pass that an earlier run had begun, each item comes with its position.
+        # In a pass that an earlier run began, each item comes with its position.
         iterator: Any = aiter(self.iterable) if leg is None else resumed_async(self.iterable, leg)
         self.iterator = iterator
         ended = False

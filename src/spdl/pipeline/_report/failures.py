@@ -167,7 +167,7 @@ class PipelineFailure(ExceptionGroup[Exception]):
             excs: The failures that are left.
 
         Returns:
-            A `PipelineFailure` of these alone; their stages are not known any more.
+            A `PipelineFailure` of these alone, without the names of their stages.
 
         Raises:
             ValueError: If there are none.
@@ -380,17 +380,17 @@ class FailureCollector:
 
     Attributes:
         stages: The name of each failed stage and what it raised, in the order of the failures.
-        tally: The failed items of stages that have no limit of their own.
+        tally: The failed items of the stages without their own limit.
         quarantine: The most recent failed items.
-        teller: In a worker, what tells about failed items where their positions are known; it is called with the stage,
-            the last attempt and the exception.
+        teller: In a worker, the function that reports a failed item to the parent, which knows its position; it is
+            called with the stage, the last attempt and the exception.
     """
 
     __slots__ = ("_notes", "quarantine", "stages", "tally", "teller")
 
     def __init__(self, max_failures: MaxFailures) -> None:
         self.stages: list[tuple[str, BaseException]] = []
-        # What writes the notes that are still missing.
+        # Functions that add the notes that are still missing.
         self._notes: list[Callable[[], None]] = []
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
@@ -427,12 +427,12 @@ class FailureCollector:
         return holders
 
     def as_exception(self) -> PipelineFailure | None:
-        """Return what the consumer should be told; None if nothing failed. Called without the engine's lock.
+        """Return the error for the consumer; None if nothing failed. Called without the engine's lock.
 
-        The notes of the exceptions, with the stage and the source item, are written now: the class of an exception may
-        be the user's, and so may be what adds a note.
+        It adds the notes with the stage and the source item, which may run user code: the class of an exception may
+        define `add_note`.
         """
-        # Another consumer may be told at the same time. Nobody is told before the notes are there.
+        # Two consumers may get the error at the same time. Both get it with its notes.
         for write in self._notes.copy():
             write()
             with suppress(ValueError):

@@ -12,17 +12,17 @@ from spdl.pipeline._world import Lock, get_native_id, perf_counter
 if TYPE_CHECKING:
     from spdl.pipeline._report.page_file import PageFile, RequestWatch
 
-# Where the time at which a consumer began to wait is, in front of the rows; 0 if none does.
+# The column, before the rows, with the time at which a consumer began to wait; 0 if none waits.
 CONSUMER = 0
 # The thread's number as the system knows it (0 if the row is free) and as Python does, the origin of the item that its
 # last op got, since when it is idle, and then a column for each source and each stage: when the thread last began to
-# pull it, or to run its op. The origin is the item's position times the number of sources plus the index of its source;
-# that of a batch, or of one of several results, is that of the first item that it comes from, subtracted from -1.
+# pull it, or to run its op. An item's origin is its position times the number of sources plus the index of its source;
+# a batch, or one of several results, has -1 minus the origin of the first item that it was made from.
 THREAD, IDENTITY, ITEM, IDLE, COLUMNS = 0, 1, 2, 3, 4
 
 
-# The counters are written that often at most, and not while that would take more than this share of the time. What was
-# measured of it may be that others had the core, so they are written that often at least.
+# The shortest time between two writes of the counters, and the factor of a write's own duration to wait after it. That
+# duration may include other programs' turns on the core, so a longest time between writes bounds the wait.
 _INTERVAL = 0.01
 _TIMES_COST = 200
 _LONGEST = 0.1
@@ -136,27 +136,27 @@ class Page:
 
 
 def no_page(columns: int) -> Page:
-    """Return the page of a pipeline that cannot be watched, of which a row has that many columns."""
+    """Return the page of a pipeline that cannot be watched, with rows of `columns` columns."""
     return Page(columns)
 
 
 @dataclass(frozen=True, slots=True)
 class StageArguments:
-    """What may be changed of one stage, and how.
+    """The loader's arguments that change one stage.
 
     Attributes:
         unit: The object that one call of its op works on.
-        slot: What works on it: the loader's user has threads or workers, and no slots.
-        several: The argument that sets how many it works on at once; empty if none does.
-        value: What that argument is now.
-        most: That many at once are the most, whatever the argument is; 0 if nothing bounds it. Threads beyond that
-            share what each of them works on.
-        otherwise: What helps where no argument lets it work on more at once: a sentence.
-        note: What else should be known before the argument is changed: a sentence, or empty.
-        processes: The argument that has it run in processes, with its value; empty if none does.
-        crossing: How many seconds of CPU time, of all processes together, it takes a result out of one of these; 0 if
-            there are none.
-        in_place_of_processes: What helps instead if it holds the GIL: a sentence.
+        slot: The name of what works on it: a loader's user knows threads or workers, not slots.
+        several: The argument that sets how many it works on at once; empty if there is no such argument.
+        value: The argument's present value.
+        most: The upper bound of how many it works on at once, whatever the argument; 0 if there is no bound. Threads
+            beyond that share the work on one object.
+        otherwise: A sentence with the remedy if no argument lets it work on more at once.
+        note: A sentence with a warning about changing the argument, or empty.
+        processes: The argument that makes it run in processes, with its value; empty if there is no such argument.
+        crossing: CPU seconds, all processes together, that it takes to move a result out of a process; 0 if the stage
+            does not run in processes.
+        in_place_of_processes: A sentence with the remedy if the stage holds the GIL and cannot run in processes.
         order: The argument that lets finished results pass, with its value; empty if none does.
     """
 
@@ -175,15 +175,15 @@ class StageArguments:
 
 @dataclass(frozen=True, slots=True)
 class LoaderArguments:
-    """What may be changed of a loader, and how.
+    """The arguments of a loader that change its stages.
 
     Attributes:
         loader: The loader's class.
         stages: The stages that it declares, in order.
-        source: What helps where the source's ``next()`` takes all the time: a sentence.
-        source_several: The argument that helps then, with as many slots as are needed for the work; empty if none does.
+        source: A sentence with the remedy if the source's ``next()`` takes all the time.
+        source_several: The argument that helps then, with as many slots as the work needs; empty if there is none.
         on_demand: Whether the source hands over what the loop asks for, so that its ``next()`` waits for the loop.
-        idle: What helps if nothing is in use and the loop waits anyway: a sentence, or empty.
+        idle: A sentence with the remedy if no stage is busy and the loop still waits, or empty.
     """
 
     loader: str

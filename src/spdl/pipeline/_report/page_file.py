@@ -7,8 +7,8 @@ The file of a page has three parts, in this machine's byte order:
   for each thread that runs ops, with its number and when it last began to be idle, to pull a source or to run an op.
   The greatest of these times says what it does now.
 * Two copies of the counters, which are written in turn: the fields of `Sample`, durations in seconds, and times as
-  `time.perf_counter` tells them, of which a machine has one for all processes. Each copy has its number and a checksum.
-  So one of them is whole at any time, also where the process was killed while it wrote.
+  `time.perf_counter` returns them, a clock that all processes of a machine share. Each copy has its number and a
+  checksum. So one of them is whole at any time, even if the process was killed while it wrote.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_private(folder: Path) -> bool:
 
 
 def started_ticks(pid: int) -> int:
-    """Return when a process began, in clock ticks since the machine did; 0 if there is none, or nothing says so."""
+    """Return when a process began, in clock ticks since boot; 0 if there is no such process, or if it is unknown."""
     try:
         # The name, in brackets, may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -83,13 +83,13 @@ def pid_namespace() -> int:
 
 MAGIC = b"SPDLPAGE"
 VERSION = 4
-# A process that writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also
-# where its number means nothing.
+# Since this version, a process that writes a page holds a lock on it (`flock`). So readers can tell that it is alive,
+# even where its number means nothing.
 LOCKED_SINCE = 2
 
 # The magic, the version, the checksum of the text, its length, and that of the file.
 HEAD = Struct("=8sIIQQ")
-# What precedes and follows the counters: the number of the copy and its checksum, and once more the number.
+# The frame around the counters: the copy's number and its checksum before them, and the number again after them.
 COPY = Struct("=QQ")
 _AFTER = 8
 _FLOAT = 8
@@ -385,7 +385,7 @@ def _remove(path: Path, pid: int) -> None:
         path.unlink(missing_ok=True)
 
 
-# What was killed can be looked at for so long afterwards, counted from the last time that it wrote its counters.
+# How long the page of a killed process is kept, counted from the last time that it wrote its counters.
 _KEPT_SECONDS = 600
 
 # A pipeline that starts waits for the sweep: it looks at that many files at most, and others look at the rest.

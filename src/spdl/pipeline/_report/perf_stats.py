@@ -389,7 +389,7 @@ class _Line(NamedTuple):
 
 
 class _Record(Protocol):
-    """What was counted of a stage's tasks, or of a queue, until some moment."""
+    """The counts of a stage's tasks, or of a queue, up to some moment."""
 
     def line(self, name: str, earlier: Self | None, began_at: float) -> str:
         """Return the line on what was counted since an earlier record, or since the start."""
@@ -468,7 +468,7 @@ class Reporter:
         self.lines: list[_Line] = []
 
     def add_stage(self, stage: StageCounters, name: str, read: Callable[[], TaskRecord], interval: float) -> None:
-        """Have a line logged at a stage's end, and others before it if the interval is more than 0 seconds."""
+        """Log a line at a stage's end, and others before it if the interval is more than 0 seconds."""
         self._reports.append(_Report(TASKS, stage, name, read, interval))
 
     def add_queue(
@@ -493,13 +493,13 @@ class Reporter:
         self._schedule(interval)
 
     def consumer_ended(self) -> None:
-        """Log what there is to say about the sink, once. Called without the lock, when nothing more will be read."""
+        """Log the sink's line, once. Called without the lock, when nothing more will be read."""
         with self._lock:
             self.stage_ended(None)
         self.log()
 
     def stage_ended(self, stage: StageCounters | None) -> None:
-        """Make ready what there is to say about a stage and of the queues in front of it. Called with the lock held."""
+        """Prepare the lines of a stage and of the queues before it. Called with the lock held."""
         for report in self._reports:
             if report.ends(stage) and report.logger.isEnabledFor(logging.INFO):
                 self.lines.append(_Line(report.logger, report.total(self._began_at)))

@@ -13,7 +13,7 @@ from spdl.pipeline._world import Lock, current_thread
 
 T = TypeVar("T")
 
-# How much a recorder keeps unless it is told: some 70 MB, with as many counts.
+# How many events a recorder keeps by default: some 70 MB, together with as many counts.
 MAX_EVENTS = 200_000
 
 
@@ -40,7 +40,7 @@ class Slice(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What goes on: the fields are those of a `Slice`."""
+    """A slice that has not ended yet."""
 
     name: str
     begin: float

@@ -65,11 +65,11 @@ def _now(read: str, *, on_page: bool = True, default: Any = 0.0) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What sources and stages count, and all call the same: samples, statistics, windows and exporters.
+    """The counts of a source or stage, under the names that samples, statistics, windows and exporters share.
 
     Attributes:
         bytes_read: Bytes that the ops, or the source's ``next()``, have read from stores of `spdl.store` on other
-            machines. What they read in threads or in their own event loop is not among them.
+            machines. Reads in threads or event loops that an op started itself are not counted.
     """
 
     bytes_read: float = _total(
@@ -365,7 +365,7 @@ PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES = (
 SHOWN = {name: kept.shown for name, kept in _kept(Counts, on_page=True).items() if kept.shown is not None}
 """The counters that everything shows without knowing them, by their names."""
 
-# Failed items are told one by one, and counted then.
+# Workers report failed items one by one, and the parent counts them as they arrive.
 TOLD = tuple(
     name
     for name, kept in _kept(StageSample, on_page=False).items()

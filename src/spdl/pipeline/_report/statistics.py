@@ -30,7 +30,7 @@ class StageHead:
         ordered: Whether its results come in the order of its items.
         adjustable: Whether its concurrency can be changed.
         declared: Whether the user has declared it.
-        feeders: What it takes items from: indices into the pipeline's parts, sources first.
+        feeders: The parts that it takes items from: indices into the pipeline's parts, sources first.
         processes: How many other processes it hands items over to, or its op runs in; 0 if none.
         copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
 
@@ -64,17 +64,16 @@ class PageHead:
 
     Attributes:
         pid: The process.
-        started_ticks: When the process began, in clock ticks since the machine did; 0 if it did not know.
-        pid_namespace: What the process's number belongs to; 0 if it did not know.
+        started_ticks: When the process began, in clock ticks since boot; 0 if unknown.
+        pid_namespace: The inode of the namespace of the process's number; 0 if unknown.
         pipeline: The pipeline's number in the process.
         command: The command line of the process, without the interpreter and its options, and shortened.
-        ranks: What its launcher has told it of its place in the job, such as ``LOCAL_RANK``.
+        ranks: The variables with its place in the job that its launcher has set, such as ``LOCAL_RANK``.
         cores: How many cores the process may use.
         gil: Whether its interpreter has a GIL.
         sources: The names of the sources.
         stages: The stages.
-        loader: What the arguments of the ready-made loader that runs it change of it; None if the program declares the
-            pipeline itself.
+        loader: The arguments of the ready-made loader that runs it; None if the program declares the pipeline itself.
 
     Example:
         >>> import os, time
@@ -112,7 +111,7 @@ class PageHead:
 
     def _told(self, name: str) -> int:
         told = self.ranks.get(name, "")
-        # Digits of other scripts, and those of a number that is too long, are none that a launcher writes.
+        # No launcher writes digits of other scripts, or a number that is too long.
         return max(1, int(told)) if told.isascii() and told.isdecimal() and len(told) <= _MOST_DIGITS else 1
 
 

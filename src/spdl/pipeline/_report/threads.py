@@ -114,7 +114,7 @@ _FRAMES_SHOWN = 5
 
 
 def stack_of(thread: int | None) -> str:
-    """Return where a thread is, as the end of a sentence; nothing if it is none."""
+    """Return a thread's stack, as the end of a message; empty if the thread is unknown."""
     frame = None if thread is None else sys._current_frames().get(thread)  # noqa: SLF001 - the documented way.
     if frame is None:
         return ""

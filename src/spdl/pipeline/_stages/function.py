@@ -228,7 +228,7 @@ class AsyncNode(OpNode):
         self.plain = False
         # The result of the op's coroutine is passed on as it is.
         self.delivers = makes_coroutine(op) and type(self).finish is AsyncNode.finish
-        # Tasks that will look for an item before they end, and those of them that have one now.
+        # How many tasks will look for an item before they end, and how many of these have one now.
         self.servers = 0
         self.serving = 0
 
@@ -341,7 +341,7 @@ class AsyncNode(OpNode):
         lock.release()
 
     async def _serve_one(self, hand: list[Any]) -> None:
-        """Run the op on the item in hand, and leave what is to be dropped. Called without the lock, returns with it."""
+        """Run the op on the item in hand, and put dropped objects aside. Called without the lock, returns with it."""
         engine = self.engine
         task = current_task()
         begin = perf_counter()

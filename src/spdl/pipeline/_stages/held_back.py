@@ -26,7 +26,7 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 _DEEPEST = 4
 _MOST_PARTS = 1_000
 
-# What cannot be changed where it is, or holds nothing of items.
+# Types of objects that cannot change in place, or that hold no items.
 _FIXED = (type, ModuleType, BuiltinFunctionType, FunctionType, Enum, PurePath, Logger, LoggerAdapter)
 _FIXED_MODULES = ("re", "typing", "numpy.dtypes")
 _NUMPY_FUNCTIONS = ("ufunc", "_ArrayFunctionDispatcher")
@@ -69,7 +69,7 @@ class Keeping:
         self.found: str | None = None
         self._op: Aggregator[Any, Any] | None = op
         self._tells = tells
-        # What each variable was; with the value, so that nothing else gets its identity.
+        # Each variable's frozen form, and its value, which keeps the value's identity from being used again.
         self._before: dict[str, tuple[Any, Any]] | None = None
 
     def begin(self) -> None:
@@ -185,7 +185,7 @@ def _frozen(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, (*_NUMBERS, *_TEXTS)):
         return type(value), value
     if _is_fixed(value):
-        # Whoever keeps it keeps it as it is, so it cannot go and another come in its place.
+        # It cannot change, and its owner keeps it alive, so no other object can get its identity.
         return type(value), id(value)
     if type(value) is partial:
         return _frozen([value.func, value.args, value.keywords], depth + 1)
@@ -257,7 +257,7 @@ class Kept:
         self.form: Form | None = None
         # The items in the last result, in its order.
         self._leaves: list[Any] = []
-        # Whether a result of this epoch has left items behind. Then their number and order decide what comes next.
+        # Whether items were left over by a result of this epoch. Then their number and order decide what comes next.
         self._holds = False
         # The number of the first epoch, and how many have ended.
         self._counted_from = self._ends = 0
@@ -335,7 +335,7 @@ class Kept:
         passed_on: dict[int, list[Root]] = defaultdict(list)
         kept: list[Root] = []
         items: list[Any] = []
-        # Where an object was given several times, the latest ones are kept.
+        # If an object was given several times, the latest ones are kept.
         for root, item in zip(reversed(roots), reversed(self._items), strict=True):
             if held[id(item)] > 0:
                 held[id(item)] -= 1
@@ -490,7 +490,7 @@ def unpack(packed: Any) -> Any:
 
 
 class Regrouped:
-    """A batch that is made again, and those of its items that have arrived."""
+    """A batch that is made again, and its items that have arrived."""
 
     __slots__ = ("_entries", "batch")
 
@@ -542,7 +542,7 @@ class Regrouping:
         return found
 
     def begun(self) -> list[Regrouped]:
-        """Return the batches of which items have arrived."""
+        """Return the batches with items that have arrived."""
         return list(self._begun.values())
 
     def end(self, found: Regrouped) -> None:
@@ -556,10 +556,10 @@ class Regrouping:
 
 
 def made_again(records: Iterable[Record | None]) -> Batch | None:
-    """Return the batch of an earlier run that these records are those of the members of, if there is one."""
+    """Return the batch of an earlier run whose members have these records, if there is one."""
     batch: Batch | None = None
     place = -1
-    # Most batches are none, and their first member shows it.
+    # For most batches there is none, and the first member shows it.
     for place, record in enumerate(records):
         member = None if record is None else record.member
         if member is None or member.place != place or member.batch is not (batch or member.batch):
@@ -587,7 +587,7 @@ class HoldingBack(Regrouping):
 
     def __init__(self, restored: Restored) -> None:
         super().__init__(restored)
-        # What belongs to no such batch, and what the aggregator should be given now. None ends a batch.
+        # The items that belong to no such batch, and those to give to the aggregator now. None ends a batch.
         self._aside: deque[GivenItem] = deque()
         self._due: deque[GivenItem | Regrouped | None] = deque()
 

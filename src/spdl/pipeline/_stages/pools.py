@@ -223,7 +223,7 @@ def _finish_before(kind: type[Executor]) -> None:
     """Register a hook that finishes all calls before the interpreter exits.
 
     Hooks of `atexit` run too late: concurrent.futures uses another list of hooks, and accepts no calls after they have
-    run. The last hook of that list runs first, so ours must be registered after that of the executor's module.
+    run. The last hook of that list runs first, so ours must be registered after the hook of the executor's module.
     """
     if kind not in _PRECEDED:
         _PRECEDED.add(kind)

@@ -106,7 +106,7 @@ def _is_plain(value: Any, depth: int) -> bool:
             and all(type(key) is str and _is_plain(part, depth - 1) for key, part in value.items())
         )
     numpy = sys.modules.get("numpy")
-    # A record's fields may hold objects, and any dtype of the user's making metadata.
+    # A record's fields may hold objects, and a dtype made by the user may hold metadata.
     return numpy is not None and kind is numpy.ndarray and value.dtype.isbuiltin == 1 and not value.dtype.hasobject
 
 
@@ -116,7 +116,7 @@ def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
     Items are left over if this takes long, since the op has become slow: another process may be free to take them,
     and a pipeline that stops does not want them any more.
     """
-    # What it has read for others, before the fork, does not count.
+    # Bytes that this thread read before the fork do not count.
     bytes_of_thread()
     cpu = thread_time()
     outcomes: list[Done | Raised] = []

@@ -83,8 +83,8 @@ class Ledger:
         return left
 
 
-# How many objects are recognised. Small objects are held, and others referred to weakly. Of those that allow no weak
-# reference, only the last one is held.
+# How many objects are recognised. Small objects are held, and others are referred to weakly. If their types allow no
+# weak reference, only the last one is held.
 _KNOWN = 1024
 _SMALL = 256
 _ATOMS = (int, float, complex, str, bytes, bool)

@@ -80,7 +80,7 @@ class MergeNode(Node):
         return inlet.take_uncounted(item=inlet.entries[0] is not MARK)
 
     def _at_barrier(self) -> bool:
-        # An epoch ends when it has ended in every branch of which more may come.
+        # An epoch ends when it has ended in every branch that may still have items.
         marked = False
         for index, inlet in enumerate(self.inlets):
             if inlet.entries:
@@ -97,7 +97,7 @@ class MergeNode(Node):
         for index in marked:
             self._pop(index)
         if len(marked) < self.branches and self.engine.failures:
-            # The epoch would look complete. What is downstream still finishes what has come, but nothing of a later
+            # The epoch would look complete. Later stages still finish the items that have come, but no item of a later
             # epoch may follow in the place of the mark.
             self.engine.cut_off(self)
         else:
@@ -172,7 +172,7 @@ class Routing(OpNode):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Route the item. Called with the lock held."""
-        # A generator gives results of which none is the index.
+        # A generator's results cannot be the index.
         if type(value) is CoroutineType and not (self.cancelled or self.engine.stopping):
             self.await_results(attempt, value)
             return
@@ -223,7 +223,7 @@ class RouterNode(Routing, FunctionNode):
         self.paths = []
 
     def start(self) -> None:
-        # What goes on is the item, which a function's stage lets go of when the op has returned.
+        # A router passes on the item itself, which a function's stage releases when the op has returned.
         self.attempt(self.take())
 
 

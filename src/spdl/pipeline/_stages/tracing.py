@@ -75,7 +75,7 @@ class Tracer:
 
 
 class TracedOp:
-    """Calls an op, and records when it ran on which thread. What it returns to be awaited has lanes of its own.
+    """Calls an op, and records when it ran on which thread. Awaitables that it returns have their own lanes.
 
     The item is the one that the current thread took last: the stage notes it.
     """
@@ -169,7 +169,7 @@ class _Lane:
 
 
 class _TracedSource(Source):
-    """A source whose pulls are recorded. Each is of its own class, which holds what would be fields of others."""
+    """A source whose pulls are recorded. Each has its own class, since the class holds the source's own values."""
 
     __slots__ = ()
 
@@ -210,7 +210,7 @@ def traced_source_kind(source: Source, tracer: Tracer) -> type[_TracedSource]:
     return kind
 
 
-# What the consumer does from one item to the next, and while there is none.
+# The names of the consumer's slices: from one item to the next, and while it waits.
 STEP, WAIT = "step", "wait for data"
 
 
@@ -298,7 +298,7 @@ def traced_sink_kind(tracer: Tracer) -> type[_TracedSink]:
 
 
 class _Traced(Node):
-    """A stage whose queue is counted. Each is of its own class, which holds what would be fields of others.
+    """A stage whose queue is counted. Each has its own class, since the class holds the stage's own values.
 
     The stage stops being of that class whenever tracing ends, which happens with the engine's lock held.
     """
@@ -397,7 +397,7 @@ class _TracedAsync(_Traced, AsyncNode):
 class _TracedElsewhere(_Traced, OpNode):
     """A stage whose op runs out of sight: a slice is from taking an item to having its result.
 
-    Of an item that is tried again, only the first attempt is seen.
+    If an item is tried again, only the first attempt is seen.
     """
 
     __slots__ = ()
@@ -537,7 +537,7 @@ def _runs(engine: Engine) -> bool:
 
 
 def attach_all(recorder: Recorder) -> int:
-    """Attach a recorder to all pipelines, and return how many run. Those that are built meanwhile do it themselves."""
+    """Attach a recorder to all pipelines, and return how many run. New pipelines attach it themselves."""
     return sum(attach(engine, recorder) for engine in engines())
 
 

@@ -110,7 +110,7 @@ def check_seal(argument: str, state: dict[str, Any]) -> None:
 
 
 def ranks_of(argument: str, state: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Return the states that a merged one is made of, checked; [] if it is that of one process."""
+    """Return the checked states in a merged state; [] if it is the state of one process."""
     if "ranks" not in state:
         return []
     ranks = state["ranks"]

@@ -30,7 +30,7 @@ class Unconsumed(NamedTuple):
 
     Attributes:
         roots: The roots of the positions, in order.
-        results: The items of which some results have been consumed and others not, and the numbers of the former.
+        results: The items whose results have been consumed only in part, and the numbers of the consumed ones.
         segments: Results of aggregators with leftovers that count as out although they may be consumed.
     """
 
@@ -50,8 +50,8 @@ class Weights(Protocol):
 class Lineage:
     """The one owner of the set of positions that were handed out by the sources and are not consumed yet.
 
-    The size of the set is that of what is in flight, however long a straggler takes. Positions are added by the thread
-    that pulls the source and removed by the consumer; both are single operations on a set, so neither needs the
+    The set is as large as the number of items in flight, however long a straggler takes. Positions are added by the
+    thread that pulls the source and removed by the consumer; both are single operations on a set, so neither needs the
     engine's lock. Groups are counted under that lock.
 
     Positions that a `Gathering` has packed are out, too, and in no other set: only that group leads to them.
@@ -85,21 +85,21 @@ class Lineage:
         self._following = list(range(sources))
         self._out: set[int] = set()
         self.deliver_position: Callable[[int], None] = self._out.discard
-        # What gatherings have packed, as the keys, and how many positions that are.
+        # The keys are the packed positions of gatherings, and the number is how many positions these are.
         self._packed: dict[Packed, None] = {}
         self._num_packed = 0
         self.chains: list[Chain] = []
-        # Items that have become several results, of which not all are consumed.
+        # Items with several results that are not all consumed.
         self._live: dict[Results, None] = {}
         # The root that is being released: a signal handler may look in between.
         self._releasing: Root | None = None
-        # Weighs what is out, if anybody does.
+        # Weighs the items that are out, if the pipeline has a budget.
         self._weights: Weights | None = None
         # The roots of items that were lost on their way to the consumer.
         self._lost: list[Root] = []
-        # Told of each position that is out no more, if anybody wants to know.
+        # Called with each position that is no longer out, if a callback is registered.
         self._gone: Callable[[int], None] | None = None
-        # What is known from an earlier run of items whose results were consumed in part.
+        # The records of an earlier run about items whose results were consumed in part.
         self.restored: Restored | None = None
 
     def watch(self, gone: Callable[[int], None]) -> None:
@@ -133,7 +133,7 @@ class Lineage:
         return root
 
     def gather(self, roots: list[Root]) -> Group:
-        """Return the root of one item that is made of several, which may be none."""
+        """Return the root of one item that is made of several items, or of none."""
         return Group(roots, 1)
 
     def begin_gathering(self, record: Record | None = None) -> Gathering:
@@ -183,7 +183,7 @@ class Lineage:
                 self._out.discard(root)
 
     def split(self, root: Root, descendants: int) -> Group:
-        """Return the root of the parts of an item, of which that many will be put together again."""
+        """Return the root of the parts of an item; `descendants` of them will be put together again."""
         return Group([root], descendants)
 
     def expand(self, root: Root) -> Results:
@@ -215,7 +215,7 @@ class Lineage:
     def take_back(self, root: Root) -> None:
         """Note that an item was lost on its way to the consumer, whether or not it was delivered. Needs no lock.
 
-        The end of an epoch is none.
+        Does nothing for the end of an epoch.
         """
         if isinstance(root, (int, Group)):
             self._lost.append(root)
@@ -269,7 +269,7 @@ class Lineage:
                 weights.forget(parent)
 
     def restore(self, progress: Sequence[Progress], restored: Restored | None) -> None:
-        """Begin where an earlier run was, before anything is admitted.
+        """Begin at the state of an earlier run, before anything is admitted.
 
         The positions that were out there are out again, until they are handed out once more and consumed.
         """
@@ -279,7 +279,7 @@ class Lineage:
         self.restored = restored
 
     def begin_to_learn(self) -> Restored:
-        """Return what other processes can tell of items whose results were consumed there. Called before the start."""
+        """Return the record to which other processes report partly consumed items. Called before the start."""
         from spdl.pipeline._state.partial import Restored  # noqa: PLC0415 - few pipelines are told.
 
         if self.restored is None:
@@ -301,7 +301,7 @@ class Lineage:
         return root in self._out or bool(self._packed)
 
     def lowest_out(self, source: int) -> int:
-        """Return the lowest position of a source that is out, or that of its next item. Needs no lock."""
+        """Return the lowest position of a source that is out, or else its next item's position. Needs no lock."""
         out = self._out.copy().union(*(packed.roots() for packed in list(self._packed)))
         return (
             min([root for root in out if root % self.sources == source], default=self._following[source])

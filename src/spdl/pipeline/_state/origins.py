@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     # Returns the context of a source's item, by its root.
     Locate: TypeAlias = Callable[[int], ItemContext]
 
-# Positions of one item that a report lists. What an item was made of may be as long as the dataset.
+# How many positions of one item a report lists. An item may be made of the whole dataset.
 LISTED = 1_000
 
 # A gathering packs that many of its roots at a time: short work, since the engine's lock is held.
@@ -65,7 +65,7 @@ class Group:
 
 
 class Results(Group):
-    """The origin of the several results of one item. Each has a number, by which it is known again after a resume."""
+    """The origin of the several results of one item. Each result has a number, which identifies it after a resume."""
 
     __slots__ = ("_below", "_beyond", "_live", "_skipped", "made", "parents_of_each", "record")
 
@@ -77,7 +77,7 @@ class Results(Group):
         self.made = 0
         self._below = 0
         self._beyond: Runs | None = None
-        # What is known from an earlier run, and the results that were consumed there.
+        # The record of an earlier run, and the results that were consumed there.
         self.record = record
         self._skipped: list[tuple[int, int]] = []
         if record is not None:
@@ -247,7 +247,7 @@ Root: TypeAlias = int | Group
 
 
 def origin_of(root: Root) -> int:
-    """Return what tells others where an item comes from: its root, or of a group -1 minus the first root in it."""
+    """Return a number for an item's origin: its root, or for a group -1 minus the first root in it."""
     if not isinstance(root, Group):
         return root
     first: Root = root
@@ -282,7 +282,7 @@ class Packed:
         self.positions[source].add(position)
 
     def add_groups(self, groups: Iterable[tuple[Group, int]]) -> None:
-        """Add groups, each of which occurs that often."""
+        """Add groups with the number of times that each occurs."""
         for group, count in groups:
             self.groups[group] = self.groups.get(group, 0) + count
 
@@ -323,7 +323,7 @@ class Packed:
 
 
 class Tail(NamedTuple):
-    """What was left over at some moment, and the number of the epoch that went on there."""
+    """The leftover of an aggregator at some moment, and the number of the epoch at that moment."""
 
     left: Any
     epoch: int
@@ -335,7 +335,7 @@ class Again(NamedTuple):
     Attributes:
         place: The place of its items among the batches of that run's state.
         batch: The batch.
-        tail: What was left over before it, and its epoch.
+        tail: The leftover before it, and its epoch.
     """
 
     place: int
@@ -384,9 +384,9 @@ class Chain:
 
     Attributes:
         live: The results that are not consumed.
-        again: What is still to be made again of an earlier run.
-        tail: What that run had left over, until it is loaded.
-        epoch: The number of the epoch that the next item is of.
+        again: The results of an earlier run that have to be made again.
+        tail: That run's leftover, until it is loaded.
+        epoch: The number of the next item's epoch.
     """
 
     __slots__ = ("_floor", "_left", "_made", "again", "epoch", "live", "tail")
@@ -406,7 +406,7 @@ class Chain:
         self._left, self.epoch = left, epoch
 
     def resume(self, tail: Tail, again: list[Again], epoch: int) -> None:
-        """Go on where an earlier run was, before anything runs."""
+        """Continue at the state of an earlier run, before anything runs."""
         self.tail, self.again, self.epoch = tail, again, epoch
 
     def take_tail(self) -> Any:
@@ -442,7 +442,7 @@ class Chain:
 
         Args:
             undone: Results that count as not consumed, apart from those that are not.
-            referred: Those of which a part was consumed.
+            referred: The results that were consumed in part.
         """
         unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.chain is self))}
         first = self._made
@@ -523,7 +523,7 @@ def context_of(locate: Locate, root: Root) -> ItemContext:
             numbers = tuple(reversed(results))
             return ItemContext(first.epoch, first.position, first.index, first.source, numbers, members)
     base = locate(root)
-    # Of a region's source, an item may be a result or a batch already.
+    # An item of a region's source may already be a result or a batch.
     numbers = (*base.results, *reversed(results))
     return ItemContext(base.epoch, base.position, base.index, base.source, numbers, base.members)
 

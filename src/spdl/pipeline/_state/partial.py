@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Before the items comes its form, if it needs no aggregator.
 Term: TypeAlias = "int | dict[str, Any]"
 
-# So often may results of results be named; no graph has that many stages.
+# The deepest chain of results of results that a state may name; no graph has that many stages.
 _DEEPEST = 500
 
 
@@ -32,10 +32,10 @@ class Record:
     """The record of one item.
 
     Attributes:
-        done: The numbers of those of its results that were consumed.
+        done: The numbers of its consumed results.
         results: The records of its other results.
         member: The batch that it went into, if that has to be made again.
-        met: Whether the item has become results again, which from then on are known from the lineage.
+        met: Whether the item has become results again. From then on, the lineage knows them.
     """
 
     __slots__ = ("done", "member", "met", "results")
@@ -60,7 +60,7 @@ class Record:
 
 
 class Batch:
-    """A batch of which some results were consumed: it has to be made again of the same items in the same order."""
+    """A batch whose results were consumed in part: it has to be made again of the same items in the same order."""
 
     __slots__ = ("form", "record", "size")
 
@@ -128,7 +128,7 @@ class Restored:
 
         Args:
             root: The item's root.
-            results: Each result by its number, after those of the results that it was made of.
+            results: The number of each result, preceded by the numbers of the results that it was made of.
         """
         record = self.roots[root] = Record()
         for *path, number in results:
@@ -158,7 +158,7 @@ class Restored:
         """Return what has not been met again: the batches that a name refers to, the item, and its consumed results.
 
         Args:
-            out: The roots of the positions that are out. What is made of others will not come again.
+            out: The roots of the positions that are out. Results of other positions will not come again.
         """
         return [
             (self._batches, item, done)
@@ -184,10 +184,10 @@ def _spread(batch: list[Any], sources: int) -> list[Term]:
 
 
 def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
-    """Return what a state says about items whose results were consumed in part; None if there are none.
+    """Return a state's records of items whose results were consumed in part; None if there are no such items.
 
     Args:
-        state: What `state_of` has written of them.
+        state: The records as `state_of` wrote them.
         sources: How many sources there are.
         out: The roots of the positions that are out: all of these items are made of them.
 
@@ -195,15 +195,15 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
         ValueError: If it is something else.
     """
     if not isinstance(state, dict):
-        raise ValueError("the partly consumed items are no dict")  # noqa: TRY004 - a truncated state is a bad value.
+        raise ValueError("its partly consumed items are not a dict")  # noqa: TRY004 - a truncated state is a bad value.
     if not state:
         return None
     batches, items = state.get("batches", []), state.get("items")
     if not isinstance(batches, list) or not isinstance(items, list):
-        raise ValueError("the partly consumed items are no lists")  # noqa: TRY004 - as above.
+        raise ValueError("its partly consumed items are not lists")  # noqa: TRY004 - as above.
     for index, batch in enumerate(batches):
         if not isinstance(batch, list):
-            raise ValueError("a batch is no list of items")  # noqa: TRY004 - as above.
+            raise ValueError("a batch in it is not a list of items")  # noqa: TRY004 - as above.
         for part in batch if _form_of(batch) is None else batch[1:]:
             if isinstance(part, list):
                 _check_run(part, sources, out)
@@ -212,7 +212,7 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
     partial: list[tuple[Term, list[int]]] = []
     for each in items:
         if not isinstance(each, dict) or each.keys() != {"item", "done"}:
-            raise ValueError("a partly consumed item has no name, or no results")
+            raise ValueError("a partly consumed item in it has no name or no results")
         _check_name(each["item"], len(batches), out)
         partial.append((each["item"], each["done"]))
     return Restored(batches, partial, sources)
@@ -220,9 +220,9 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
 
 def _check_run(run: list[Any], sources: int, out: Collection[int]) -> None:
     if len(run) != 2 or not all(type(number) is int for number in run) or not 1 <= run[1] <= len(out):  # noqa: PLR2004
-        raise ValueError("a batch has a run of positions that is none")
+        raise ValueError("a batch in it has an invalid range of positions")
     if not all(root in out for root in range(run[0], run[0] + run[1] * sources, sources)):
-        raise ValueError("a batch has positions that are not out")
+        raise ValueError("a batch in it has positions that were consumed already")
 
 
 def _check_name(name: object, batches: int, out: Collection[int]) -> None:
@@ -277,9 +277,9 @@ class _Writer:
                 return None
             if root.form == "nest":
                 raise RuntimeError(
-                    "The state cannot be exact at this moment: only a part was received of a result of an aggregator "
-                    "with `held_back()` that is no list of its items. Take it a result later, or have the aggregator "
-                    "return lists, or give it `state_dict()` and `load_state_dict()`."
+                    "The state cannot be exact at this moment: an aggregator with `held_back()` returned a result that "
+                    "is not a list of its items, and only a part of it was received. Take the state one result later, "
+                    "make the aggregator return lists, or give it `state_dict()` and `load_state_dict()`."
                 )
             index = self._add(root, names, root.form)
         return {"batch": index}
@@ -353,7 +353,7 @@ def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
     if restored is not None:
         for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
             items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
-    # Those of later stages refer to those of earlier ones.
+    # The states of later stages refer to the states of earlier ones.
     chains = [_chain_state(writer, chain, unconsumed, restored) for chain in reversed(lineage.chains)][::-1]
     state: dict[str, Any] = {}
     if items or writer.batches:
@@ -385,12 +385,12 @@ def _chain_state(writer: _Writer, chain: Chain, unconsumed: Unconsumed, restored
 
 
 def chains_from_state(states: object, number: int, restored: Restored | None) -> list[tuple[Tail, list[Again]]]:
-    """Return what aggregators had left over, and what they have to make again, as `state_of` has written it.
+    """Return the leftovers of aggregators and the results that they have to make again, as `state_of` wrote them.
 
     Args:
         states: The written states.
         number: How many there must be.
-        restored: What the state says about the items of what is made again.
+        restored: The state's records about the items of these results.
 
     Raises:
         ValueError: If it is of other aggregators, or damaged.
@@ -404,7 +404,7 @@ def chains_from_state(states: object, number: int, restored: Restored | None) ->
     for state in states:
         again = state.get("again", []) if isinstance(state, dict) else None
         if not isinstance(again, list) or "left" not in state or type(state.get("epoch")) is not int:
-            raise ValueError("what an aggregator has left over is no dict of what it must have")
+            raise ValueError("an aggregator's leftover in it is not a dict with `left` and `epoch`")
         chains.append((Tail(state["left"], state["epoch"]), [_again(each, restored) for each in again]))
     return chains
 

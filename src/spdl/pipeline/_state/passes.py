@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 
 class Interruptible:
-    """An iterator whose reader can be woken from another thread: that of a pipeline that feeds another."""
+    """An iterator whose reader another thread can wake: the iterator of a pipeline that feeds another one."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class Pass:
         begin: The position of its first item. Positions count on from pass to pass.
         end: The position after its last item; None while it goes on.
         state: The part that the source's own ``state_dict()`` returned before the pass, if it has one.
-        first: A mark of its first item, by which another order is recognised; None for items that have none.
+        first: A mark of its first item, which differs if the order differs; None for items without a mark.
     """
 
     __slots__ = ("begin", "end", "epoch", "first", "state")
@@ -111,11 +111,11 @@ class Passes:
 
 
 def mark_of(item: Any, depth: int = 0) -> str | None:
-    """Return a short text that differs for most items; None for objects that have none of their own.
+    """Return a short text that differs for most items; None for objects without such a text.
 
     Args:
         item: The item.
-        depth: In how many sequences it lies. What lies deeper than some has none: a list may contain itself.
+        depth: How many sequences it is nested in. Deeper items have no mark, since a list may contain itself.
     """
     if type(item) in (tuple, list) and len(item) <= _MOST_PARTS and depth < _DEEPEST:
         marks = [mark_of(part, depth + 1) for part in item]
@@ -188,7 +188,7 @@ class Resumption:
         return not self._legs
 
     def next_leg(self) -> Leg | None:
-        """Return the rest of the next pass; None if there is none."""
+        """Return the rest of the next pass; None if there is no further pass."""
         return self._legs.popleft() if self._legs else None
 
 
@@ -334,7 +334,7 @@ class Seeker:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Leave a pass that had ended, of which nothing more is asked for."""
+        """Leave a pass that has ended and will not be read again."""
         self.close()
 
     def skip(self, count: int) -> None:
@@ -541,9 +541,9 @@ class Received(NamedTuple):
     """The received items of a pass.
 
     Attributes:
-        before: What the source's ``state_dict()`` returned before the pass.
-        first: How many items from the first one on were received.
-        beyond: Ranges of items that were received besides: the first and the one after the last.
+        before: The result of the source's ``state_dict()`` before the pass.
+        first: How many items were received from the first one on, without a gap.
+        beyond: Ranges of further received items: the first and the one after the last.
     """
 
     before: Any
@@ -552,7 +552,7 @@ class Received(NamedTuple):
 
 
 def advance(source: Any, received: Received) -> Any:
-    """Return the state of a source whose consumer has received so much."""
+    """Return the state of a source whose consumer has received these items."""
     return source.advance_state(received.before, received.first, received.beyond)
 
 
@@ -561,7 +561,7 @@ def has_another_share(source: Any, before: Any) -> bool:
 
     Args:
         source: Any source.
-        before: What the ``state_dict()`` of the one that was read returned before the pass.
+        before: The result of ``state_dict()`` of the source that was read, before the pass.
     """
     if before is None or not (has_state(source) and offers(source, "advance_state")):
         return False

@@ -11,16 +11,16 @@ _MOST = 1 << 27
 class Runs:
     """A set of integers that takes memory for each run of contiguous ones only.
 
-    A Ctrl-C may come between any two steps that change it. Each change is made by a single step, and the steps behind
-    it only tidy up. So if they are missing, nothing but memory is lost.
+    A Ctrl-C may come between any two steps that change it. Each change is a single step, and the steps after it only
+    free memory.
     """
 
     __slots__ = ("_starts", "_stops")
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
-        # Where the run ends that begins at a number. None stands for a run that is part of another one by now.
+        # From the start of each run to its end. None: the run has become part of another one.
         self._stops: dict[int, int | None] = {}
-        # The other way round. It holds if the other dict says the same.
+        # From the end to the start. An entry counts only if the other dict agrees.
         self._starts: dict[int, int] = {}
         for number in numbers:
             self.add(number)
@@ -49,7 +49,7 @@ class Runs:
         self._add(number, number + 1)
 
     def end_of_run(self, start: int) -> int:
-        """Return where the run ends that begins at a number: that number if there is none."""
+        """Return the end of the run that begins at a number, or that number if no run does."""
         while (stop := self._stops.get(start)) is not None:
             start = stop
         return start
@@ -61,7 +61,7 @@ class Runs:
             start = stop
 
     def take_over(self, other: Runs) -> None:
-        """Add all numbers of another set, none of which is in this one."""
+        """Add all numbers of another set. The two must not overlap."""
         for start, stop in other.pairs():
             self._add(start, stop)
 
@@ -101,10 +101,10 @@ def runs_to_state(numbers: Sequence[int]) -> list[int]:
 
 
 def runs_from_state(state: object) -> list[int]:
-    """Return the ascending numbers of which `runs_to_state` made the list.
+    """Return the ascending numbers from a list that `runs_to_state` made.
 
     Raises:
-        ValueError: If nobody's numbers are written like that.
+        ValueError: If it is not such a list.
     """
     if not isinstance(state, list) or len(state) % 2 or not all(type(number) is int for number in state):
         raise ValueError("numbers are given by a list of an even number of ints")
