@@ -184,7 +184,7 @@ def test_each_item_comes_once_wherever_it_is_cut(seed: int) -> None:
             try:
                 more, state = read(pipeline, steps)
             except RuntimeError as error:
-                assert "only a part was received of a result" in str(error)  # noqa: PT017 - not of each cut.
+                assert "only a part of it was received" in str(error)  # noqa: PT017 - not of each cut.
                 break
             got += more
         else:
@@ -207,7 +207,7 @@ def test_a_state_is_refused_as_long_as_a_nest_of_items_was_received_in_part() ->
     pipeline = source(range(24)).aggregate(op).disaggregate().add_sink(1).build(num_threads=1)
     with pipeline.auto_stop():
         pipeline.get_item(timeout=60)
-        with pytest.raises(RuntimeError, match=r"only a part was received .* Take it a result later"):
+        with pytest.raises(RuntimeError, match=r"only a part of it was received.* Take the state one result later"):
             pipeline.state_dict()
         list(pipeline.get_iterator(timeout=60))
         pipeline.state_dict()
