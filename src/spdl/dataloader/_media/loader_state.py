@@ -49,6 +49,14 @@ def default_threads() -> int:
     return max(1, int(cores_per_process() + 0.5))
 
 
+def identify(source: Any) -> str:
+    """Return a short text of a source, the same for the same samples in the same order as far as that is known."""
+    if type(source) in (list, tuple):
+        return fingerprint_of(source)
+    own = getattr(source, "fingerprint", None)
+    return str(own()) if callable(own) else f"{type(source).__name__}:{len(source)}"
+
+
 # So many parts of a sample, and bytes of a file, are looked at.
 _PARTS = 16
 _BYTES = 4096
@@ -86,6 +94,8 @@ class LoaderProgress(NamedTuple):
     """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
     failures: FailureRecord = FailureRecord()
     """What has failed until then, of what was received, in this epoch and before."""
+    cursor: dict[str, Any] | None = None
+    """What a loader needs besides the position, if the lengths of its samples are not known beforehand."""
     ended_by: World | None = None
     """The rank, if it has ended the epoch before with a batch less than others, which may not have received theirs."""
 
@@ -115,6 +125,8 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
         "position": progress.position,
         "failures": progress.failures.pack(),
     }
+    if progress.cursor is not None:
+        written["cursor"] = progress.cursor
     if progress.ended_by is not None:
         written["ended_by"] = list(progress.ended_by)
     return sealed(written)
@@ -145,6 +157,7 @@ def read_state(state: object, kind: str, identity: Identity) -> LoaderProgress:
         state["epoch"],
         state["position"],
         failures=FailureRecord.unpack(state["failures"]),
+        cursor=state.get("cursor"),
         ended_by=None if ended_by is None else World(*ended_by),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,25 @@ class EpochStep(NamedTuple):
     """Their places in the epoch's order."""
     end: int
     """How many places of the epoch's order all ranks have taken after this step."""
+
+
+class Steps(Protocol):
+    """What is known of the steps of an epoch before they are made."""
+
+    world: World
+    even_batches: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is certainly none."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is certainly just one."""
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether other ranks have one more."""
 
 
 class EpochSteps:
@@ -69,6 +88,18 @@ class EpochSteps:
     @property
     def most(self) -> int:
         return self._plan.steps
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self)
+
+    @property
+    def is_single(self) -> bool:
+        return len(self) == 1
+
+    @property
+    def ends_early(self) -> bool:
+        return len(self) < self.most
 
     def __len__(self) -> int:
         full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
@@ -116,6 +147,8 @@ class StepResult(NamedTuple):
     batch: Any = None
     error: Exception | None = None
     failures: tuple[SampleFailure, ...] = ()
+    cursor: dict[str, Any] | None = None
+    """See `LoaderProgress`."""
 
 
 class Epoch:
@@ -133,7 +166,7 @@ class Epoch:
 
 
 class _Begun(NamedTuple):
-    steps: EpochSteps
+    steps: Steps
     epoch: Epoch
     results: Generator[StepResult | TimeoutError, None, None]
 
@@ -153,7 +186,7 @@ class MediaIterator(Generic[Batch]):
 
     def __init__(
         self,
-        begin: Callable[[], tuple[Pipeline[StepResult], EpochSteps, Epoch]],
+        begin: Callable[[], tuple[Pipeline[StepResult], Steps, Epoch]],
         begin_read: Callable[[MediaIterator[Any], Epoch], None],
         log: LoaderLog,
         *,
@@ -190,7 +223,7 @@ class MediaIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del read, result
-            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record)
+            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record, cursor=result.cursor)
             batch: Batch | None = result.batch
             if batch is not None:
                 self._received += 1
@@ -201,11 +234,11 @@ class MediaIterator(Generic[Batch]):
         self._ended = True
         world = steps.world
         # If ranks do not wait for each other, one may have a batch or less, and that by chance broken.
-        may_be_chance = world.size > 1 and not steps.even_batches and len(steps) == 1
-        if not self._received and len(steps) and not may_be_chance:
+        may_be_chance = world.size > 1 and not steps.even_batches and steps.is_single
+        if not self._received and not steps.is_empty and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
-        ended_by = world if len(steps) < steps.most else None
+        ended_by = world if steps.ends_early else None
         epoch.progress = LoaderProgress(number + 1, failures=self._log.record, ended_by=ended_by)
         epoch.ended = True
         raise StopIteration
@@ -226,7 +259,7 @@ class MediaIterator(Generic[Batch]):
         self._begun = begun = _Begun(steps, epoch, _read(pipeline, steps, self._timeout))
         return begun
 
-    def _check(self, result: StepResult, steps: EpochSteps) -> StepResult | Exception:
+    def _check(self, result: StepResult, steps: Steps) -> StepResult | Exception:
         """Note the failures of a result, and return it, or the error to raise instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
@@ -245,9 +278,9 @@ class MediaIterator(Generic[Batch]):
 
 # No method: a generator that held the iterator would keep it, and so its threads, until the collector runs.
 def _read(
-    pipeline: Pipeline[StepResult], steps: EpochSteps, timeout: float | None
+    pipeline: Pipeline[StepResult], steps: Steps, timeout: float | None
 ) -> Generator[StepResult | TimeoutError, None, None]:
-    if not len(steps):
+    if steps.is_empty:
         # A state may be of the end of an epoch.
         return
     with pipeline.auto_stop():
