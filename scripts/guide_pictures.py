@@ -51,6 +51,17 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "text": (
+        (
+            "Documents that are tokens already",
+            (
+                data("token files", "mapped, or in a store"),
+                thread("TokenFiles", "a view of each document"),
+                thread("stages", "rows and batches"),
+                loop("loop"),
+            ),
+        ),
+    ),
     "gpu": (
         (
             "JPEGs that nvJPEG decodes",

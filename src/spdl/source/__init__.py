@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.source._shards.parquet import ParquetFiles
     from spdl.source._shards.sharded import ShardFailure
     from spdl.source._shards.tar import TarShards
+    from spdl.source._text.token_files import TokenFiles
 
 __all__ = [
     "ArrayFolder",
@@ -76,6 +77,7 @@ __all__ = [
     "SizedIterable",
     "SizedIterableWithShuffle",
     "TarShards",
+    "TokenFiles",
     "VideoFolder",
     "WeightedOrder",
     "agree_over_torch",
@@ -112,6 +114,7 @@ _MODULES = {
     "ShardFailure": "_shards.sharded",
     "ShuffledOrder": "_orders.order",
     "TarShards": "_shards.tar",
+    "TokenFiles": "_text.token_files",
     "agree_over_torch": "_ranks",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill",

@@ -15,7 +15,7 @@ from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import CachePath, OneVersion, is_compressed, kept_arrays
 from spdl.source._place import Place, find_places
-from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
+from spdl.source._shards.sharded import Contents, ShardedRecords, kept_name, open_contents
 
 if TYPE_CHECKING:
     from spdl.store import Entry, Store
@@ -46,19 +46,11 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
         FormatError: If it is compressed.
         OSError: If it cannot be read.
     """
-    if place.store is None:
-        where = os.path.abspath(place.path)  # noqa: PTH100
-    else:
-        from spdl.store._store import identity_of  # noqa: PLC0415 - only for those who have a store.
-
-        where = f"{identity_of(place.store)}\n{place.path}"
-    # Without an etag, another object of the same size would have the same identity.
-    identity = None if entry.etag is None else f"lines {_VERSION}\n{where}\n{entry.size}\n{entry.etag}"
 
     def read() -> Mapping[str, Any]:
         return _read(place, contents, entry.size)._asdict()
 
-    arrays = kept_arrays("lines", identity, cache, read)
+    arrays = kept_arrays("lines", kept_name(f"lines {_VERSION}", place, entry), cache, read)
     return Lines(arrays["starts"], arrays["lengths"])
 
 

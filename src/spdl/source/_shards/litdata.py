@@ -52,14 +52,19 @@ def find_decoder(name: str) -> Decode | None:
     """
     kind, _, code = name.partition(":")
     if kind in ("no_header_numpy", "no_header_tensor") and code.isascii() and code.isdigit():
-        dtype = _dtype(int(code), tensor=kind == "no_header_tensor")
+        dtype = dtype_of(int(code), tensor=kind == "no_header_tensor")
         return partial(np.frombuffer, dtype=dtype)
     if kind in _FILES and code:
         return memoryview
     return _DECODERS.get(name)
 
 
-def _dtype(code: int, *, tensor: bool) -> np.dtype[Any]:
+def dtype_of(code: int, *, tensor: bool) -> np.dtype[Any]:
+    """Return the type of arrays by its number.
+
+    Raises:
+        FormatError: If it is not known.
+    """
     known = _TENSORS if tensor else dict(enumerate(_ARRAYS))
     if code not in known:
         raise FormatError(f"{'tensors' if tensor else 'arrays'} of the type {code} are not read")
@@ -72,7 +77,7 @@ def _array(content: memoryview, *, tensor: bool) -> Any:
     if count > _MOST_DIMENSIONS:
         raise FormatError(f"an array has {count} dimensions")
     shape = struct.unpack_from(f"{order}{count}I", content, 8)
-    return np.frombuffer(content[8 + 4 * count :], _dtype(code, tensor=tensor)).reshape(shape)
+    return np.frombuffer(content[8 + 4 * count :], dtype_of(code, tensor=tensor)).reshape(shape)
 
 
 def _number(content: memoryview, *, code: str) -> Any:

@@ -168,10 +168,23 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
         most = check_int("max_uncompressed_bytes", max_uncompressed_bytes, least=0)
         cache = ByteCache(check_int("cache_bytes", cache_bytes, least=0))
         index = IndexFile(folder, store)
-        listed = index.take(index.content.get("shards"), "'shards'", list)
-        super().__init__([_shard(index, each, cache, most) for each in listed])
+        super().__init__(list_shards(index, cache, most))
         if not len(self):
             raise index.refuse("it has no samples")
+
+
+def list_shards(index: IndexFile, cache: ByteCache, most: int) -> list[PackedShard]:
+    """Return the shards of an index.
+
+    Args:
+        index: The index.
+        cache: Keeps what was decompressed.
+        most: How many bytes a shard may have when it is decompressed.
+
+    Raises:
+        FormatError: If one cannot be read.
+    """
+    return [_shard(index, each, cache, most) for each in index.take(index.content.get("shards"), "'shards'", list)]
 
 
 def _shard(index: IndexFile, shard: Any, cache: ByteCache, most: int) -> PackedShard:

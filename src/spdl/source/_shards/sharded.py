@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -74,6 +75,21 @@ def open_contents(place: Place, entry: Entry | None = None) -> Contents:
         OSError: If it is a file that cannot be mapped.
     """
     return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)
+
+
+def kept_name(what: str, place: Place, entry: Entry) -> str | None:
+    """Return the text by which a cache knows what it keeps of a version of a file.
+
+    Returns:
+        None if another version could have the same text: without an etag.
+    """
+    if place.store is None:
+        where = os.path.abspath(place.path)  # noqa: PTH100
+    else:
+        from spdl.store._store import identity_of  # noqa: PLC0415 - only for those who have a store.
+
+        where = f"{identity_of(place.store)}\n{place.path}"
+    return None if entry.etag is None else f"{what}\n{where}\n{entry.size}\n{entry.etag}"
 
 
 REMEDY = "To leave out archives that are damaged or missing, say how many at most: max_failures=1."

@@ -1,0 +1,218 @@
+"""Files of nothing but tokens, or of tokens after a short head: OLMo, Dolma, nanoGPT, llm.c, NumPy; datatrove."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import gzip
+import io
+import logging
+import struct
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spdl._check import show
+from spdl.io import FormatError
+from spdl.io._shared import kept_arrays
+from spdl.source._place import Place
+from spdl.source._shards.sharded import kept_name
+from spdl.source._text.bounds import Bounds, Edges, Ends, Spans
+from spdl.source._text.megatron import load_megatron
+from spdl.source._text.token_shard import File, Flat, Options, Parts
+
+if TYPE_CHECKING:
+    pass
+
+_LOG = logging.getLogger("spdl.source")
+
+_NUMPY = b"\x93NUMPY"
+_HEAD = 1 << 14  # NumPy's are shorter.
+# llm.c and modded-nanogpt: 256 numbers of 32 bits, and three are used.
+_LLM_C = struct.Struct("<3i")
+_LLM_C_SIZE = 1024
+# The version and the type of the tokens, by the first number.
+_LLM_C_KINDS = {20240520: (1, "<u2"), 20240801: (7, "<u4")}
+_LLM_C_EVALUATION = 20240522
+_VERSION = 1
+_PIECE = 1 << 22
+_LINE = 1 << 20
+_MORE = 1 << 16
+
+
+def load_raw(files: Parts, place: Place, options: Options) -> Flat:
+    """Open a ``.bin`` or ``.npy`` file: of Megatron if an ``.idx`` lies beside it, else by its first bytes.
+
+    Raises:
+        FormatError: If it is damaged, or neither it nor the user says which type its tokens have.
+        OSError: If it cannot be read.
+    """
+    index = _beside(place, ".bin", ".idx")
+    if index is not None and _is_there(index):
+        return load_megatron(files, place, index, options)
+    file = files.open(place)
+    head = bytes(file.contents.read([0], [min(file.entry.size, _HEAD)])[0])
+    dtype, skip, count = _read_head(place, head, options)
+    flat = Flat.of(file, dtype, options, skip)
+    if count is not None and count != flat.size:
+        raise FormatError(
+            f"{place} is damaged: it says it has {count} tokens, and has {flat.size} of {dtype}", path=place.path
+        )
+    metadata = _beside(place, place.name[place.name.rfind(".") :], ".csv.gz")
+    if metadata is not None and _is_there(metadata):
+        listed = files.open(metadata)
+        name = kept_name(f"token bounds {_VERSION}\n{flat.size}", metadata, listed.entry)
+        kept = kept_arrays("tokens", name, options.cache, lambda: _read_bounds(metadata, listed.whole(), flat.size))
+        bounded = flat.bounded(metadata, Spans(kept["starts"], kept["stops"]))
+        left_out = flat.size - int((kept["stops"] - kept["starts"]).sum())
+        if left_out:
+            _LOG.warning("%s lists no document for %d of the %d tokens of %s", metadata, left_out, flat.size, place)
+        return bounded
+    return flat.bounded(place, _unlisted(file, flat, options))
+
+
+def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
+    """Open a ``.ds`` file and its ``.ds.index``.
+
+    Raises:
+        FormatError: If they are damaged, or do not fit each other.
+        OSError: If one cannot be read.
+    """
+    index = place._replace(path=f"{place.path}.index")
+    file = files.open(place)
+    if not _is_there(index):
+        if options.dtype is None:
+            raise _without_type(place, f"{index.name} is missing, and ")
+        flat = Flat.of(file, options.dtype, options)
+        return flat.bounded(place, _unlisted(file, flat, options))
+    listed = files.open(index)
+    if listed.entry.size % 8:
+        raise FormatError(f"{index} has {listed.entry.size} bytes, and each end of a document has 8", path=index.path)
+    ends = np.frombuffer(listed.whole(), "<u8") if listed.entry.size else np.empty(0, "<u8")
+    last = int(ends[-1]) if len(ends) else 0
+    types = {2 * last: "<u2", 4 * last: "<u4"}
+    if file.entry.size not in types:
+        raise FormatError(
+            f"{place} has {file.entry.size} bytes, and by {index.name} it has {last} tokens of 2 or 4 bytes: it is "
+            "damaged, or that is the index of another file",
+            path=place.path,
+        )
+    dtype = np.dtype(types[file.entry.size])
+    if not last and options.dtype is not None:
+        dtype = options.dtype
+    return Flat.of(file, dtype, options).bounded(index, Ends(ends))
+
+
+def _read_head(place: Place, head: bytes, options: Options) -> tuple[np.dtype[Any], int, int | None]:
+    """Return the type of the tokens, where they begin, and how many there are if the head says so."""
+    if head.startswith(_NUMPY):
+        return _read_numpy_head(place, head)
+    magic, version, count = _LLM_C.unpack(head[: _LLM_C.size]) if len(head) >= _LLM_C.size else (0, 0, 0)
+    if magic == _LLM_C_EVALUATION:
+        raise FormatError(f"{place} has questions of an evaluation of llm.c, not documents", path=place.path)
+    if magic in _LLM_C_KINDS:
+        known, dtype = _LLM_C_KINDS[magic]
+        if version != known:
+            raise FormatError(
+                f"{place} is a shard of llm.c of version {version}, and version {known} is read", path=place.path
+            )
+        return np.dtype(dtype), _LLM_C_SIZE, count
+    if options.dtype is None:
+        raise _without_type(place, "")
+    return options.dtype, 0, None
+
+
+def _without_type(place: Place, why: str) -> FormatError:
+    return FormatError(
+        f"{place}: {why}it does not say which type its tokens have. Say it: dtype='uint16' for nanoGPT and tokenizers "
+        "of up to 65,536 tokens, dtype='uint32' for most others",
+        path=place.path,
+    )
+
+
+def _read_numpy_head(place: Place, head: bytes) -> tuple[np.dtype[Any], int, int]:
+    try:
+        # From version 2 on the length has 32 bits.
+        length = struct.Struct("<8xH" if head[6] == 1 else "<8xI")
+        skip = length.size + length.unpack_from(head)[0]
+        described = ast.literal_eval(head[length.size : skip].decode())
+        shape, dtype = described["shape"], np.dtype(described["descr"])
+        (count,) = shape if len(shape) == 1 else (0,)
+        if type(count) is not int:
+            raise ValueError(f"its shape is {show(shape)}")  # noqa: TRY301
+    except (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError, struct.error) as error:
+        raise FormatError(f"{place} has a damaged head of NumPy: {error}", path=place.path) from error
+    if len(shape) != 1 or dtype.kind not in "iuf":
+        raise FormatError(
+            f"{place} is an array of the shape {show(shape)} and the type {dtype}, and tokens are numbers in one "
+            "dimension",
+            path=place.path,
+        )
+    return dtype, skip, count
+
+
+def _unlisted(file: File, flat: Flat, options: Options) -> Bounds:
+    """Return the bounds of documents in a file that has none: by a token if the user has named one, or of one."""
+    token, begins = options.end_token, False
+    if token is None:
+        token, begins = options.start_token, True
+    if token is None or not flat.size:
+        return Edges(np.array([0, flat.size] if flat.size else [0], np.int64))
+    name = kept_name(f"token {token} {begins} {_VERSION}\n{flat.dtype.str} {flat.skip}", file.place, file.entry)
+    return Edges(kept_arrays("tokens", name, options.cache, lambda: _find(flat, token, begins=begins))["edges"])
+
+
+def _find(flat: Flat, token: int, *, begins: bool) -> Mapping[str, Any]:
+    found = [np.zeros(1, np.int64)]
+    for first in range(0, flat.size, _PIECE):
+        length = min(_PIECE, flat.size - first)
+        (tokens,) = flat.read(np.array([first]), np.array([length]))
+        found.append(np.flatnonzero(tokens == token) + (first if begins else first + 1))
+    edges = np.concatenate([*found, [flat.size]])
+    # A token at the very beginning or end does not divide documents.
+    return {"edges": edges[np.diff(edges, prepend=-1) > 0]}
+
+
+def _read_bounds(place: Place, content: memoryview, size: int) -> Mapping[str, Any]:
+    """Return the bounds of documents that a table in gzip lists: a start, an end and other columns."""
+    starts, stops = array("q"), array("q")
+    try:
+        with gzip.open(io.BytesIO(content), "rt", encoding="utf-8", errors="surrogateescape", newline="") as text:
+            for row in csv.reader(_lines(text)):
+                if len(starts) > size + _MORE:
+                    raise FormatError(f"{place} lists more than {len(starts)} documents of {size} tokens")  # noqa: TRY301
+                starts.append(int(row[0]))
+                stops.append(int(row[1]))
+    except FormatError:
+        raise
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, IndexError, OverflowError) as error:
+        raise FormatError(
+            f"{place}, row {len(stops)}: it is not a table in gzip whose rows begin with the first token of a document "
+            f"and the one after its last: {error}",
+            path=place.path,
+        ) from error
+    return {"starts": np.array(starts, np.int64), "stops": np.array(stops, np.int64)}
+
+
+def _lines(text: Any) -> Iterator[str]:
+    while line := text.readline(_LINE):
+        if len(line) == _LINE:
+            raise ValueError(f"a line has {_LINE} characters or more")
+        yield line
+
+
+def _beside(place: Place, ending: str, other: str) -> Place | None:
+    if not place.path.endswith(ending):
+        return None
+    return place._replace(path=place.path.removesuffix(ending) + other)
+
+
+def _is_there(place: Place) -> bool:
+    try:
+        place.describe()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,318 @@
+"""Columns of token ids: of Parquet and Arrow files, and of MDS shards."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdl._processes import RenewedLock
+from spdl.io import FormatError
+from spdl.io._shared import kept_arrays
+from spdl.source._place import Place
+from spdl.source._prefetch import ByteCache
+from spdl.source._shards.packed import PackedShard
+from spdl.source._shards.parquet import ParquetShard, RowGroups, import_arrow
+from spdl.source._shards.sharded import kept_name
+from spdl.source._text.bounds import Integers, Numbers
+from spdl.source._text.token_shard import Cuts, Options, Parts, Tokens, TokenShard
+
+_VERSION = 1
+_FILE = b"ARROW1"
+
+
+class ColumnShard(TokenShard):
+    """A file whose documents are values of a column."""
+
+    _named = "input_ids"
+
+    @property
+    def _column(self) -> str:
+        return self.options.column or self._named
+
+    @abc.abstractmethod
+    def _read(self, numbers: list[int]) -> list[Tokens]:
+        """Return whole documents."""
+
+    def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
+        found = self._read(numbers)
+        if within is not None:
+            starts, lengths = self.cut(numbers, np.array([len(ids) for ids in found], np.int64), within)
+            spans = zip(found, starts.tolist(), lengths.tolist(), strict=True)
+            found = [ids[start : start + length] for ids, start, length in spans]
+        return self.check_ids(numbers, found)
+
+    def _kept(self, place: Place) -> Integers:
+        """Return the lengths, which take reading all of the file: once, since a cache keeps them."""
+        name = kept_name(f"token lengths {_VERSION}\n{self._column}", place, place.describe())
+        lengths: Integers = kept_arrays("tokens", name, self.options.cache, self._measure)["lengths"]
+        if len(lengths) != len(self):
+            raise FormatError(f"{place} was written again since this source was made: make the source again")
+        return lengths
+
+    def _measure(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+
+class Lists:
+    """The lists of integers of a column, as NumPy arrays of Arrow's memory.
+
+    Args:
+        where: What messages call the column.
+        column: The column, a chunked array of pyarrow.
+
+    Raises:
+        FormatError: If it has other values, or nulls, or is damaged.
+    """
+
+    def __init__(self, where: str, column: Any) -> None:
+        self._chunks = [_lists(where, chunk) for chunk in column.chunks]
+        self._starts = np.cumsum([0, *(len(offsets) - 1 for offsets, _ in self._chunks)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def read(self, numbers: list[int]) -> list[Tokens]:
+        chunks = np.searchsorted(self._starts, numbers, "right") - 1
+        rows = numbers - self._starts[chunks]
+        found = []
+        for chunk, row in zip(chunks.tolist(), rows.tolist(), strict=True):
+            offsets, values = self._chunks[chunk]
+            found.append(values[offsets[row] : offsets[row + 1]])
+        return found
+
+    def lengths(self) -> Integers:
+        if not self._chunks:
+            return np.empty(0, np.int64)
+        return np.concatenate([np.diff(offsets) for offsets, _ in self._chunks]).astype(np.int64)
+
+
+def dtype_of(where: str, kind: Any) -> np.dtype[Any]:
+    """Return the type of the ids in lists of an Arrow type.
+
+    Raises:
+        FormatError: If it is not one of lists of numbers.
+    """
+    arrow, _ = import_arrow("Reading token ids from Parquet and Arrow files")
+    types = arrow.types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = kind.value_type
+        if types.is_integer(inner):
+            dtype: np.dtype[Any] = np.dtype(inner.to_pandas_dtype())
+            return dtype
+    raise FormatError(f"{where} has the type {kind}, and token ids are lists of integers")
+
+
+def _lists(where: str, chunk: Any) -> tuple[Numbers, Tokens]:
+    arrow, _ = import_arrow("Reading token ids from Parquet and Arrow files")
+    dtype = dtype_of(where, chunk.type)
+    try:
+        # Arrow trusts what it is given: a damaged offset would be read as an address.
+        chunk.validate(full=True)
+    except (arrow.ArrowException, ValueError) as error:
+        raise FormatError(f"{where} is damaged: {error}") from error
+    if chunk.null_count:
+        raise FormatError(f"{where} has {chunk.null_count} nulls, which are no documents: write it without them")
+    if arrow.types.is_fixed_size_list(chunk.type):
+        values = chunk.flatten()
+        offsets = np.arange(len(chunk) + 1) * chunk.type.list_size
+    else:
+        offsets = chunk.offsets.to_numpy()
+        values = chunk.values.slice(0, int(offsets[-1]))
+    if values.null_count:
+        raise FormatError(f"{where} has null in the place of a token: write it without")
+    return offsets, values.to_numpy(zero_copy_only=True).astype(dtype, copy=False)
+
+
+class ArrowShard(ColumnShard):
+    """An Arrow file or stream, as Hugging Face datasets are on disk: mapped, or read whole from a store."""
+
+    def __init__(self, place: Place, options: Options) -> None:
+        super().__init__(place, options)
+        self._parts = Parts()
+        self._opened: tuple[Lists, np.dtype[Any]] | None = None
+        self._lock = RenewedLock()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._open()[1]
+
+    def __len__(self) -> int:
+        return len(self._open()[0])
+
+    def lengths(self) -> Integers:
+        return self._open()[0].lengths()
+
+    def _read(self, numbers: list[int]) -> list[Tokens]:
+        return self._open()[0].read(numbers)
+
+    def _open(self) -> tuple[Lists, np.dtype[Any]]:
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    self._opened = self._load()
+        return self._opened
+
+    def _load(self) -> tuple[Lists, np.dtype[Any]]:
+        arrow, _ = import_arrow("TokenFiles of Arrow files")
+        import pyarrow.ipc  # noqa: PLC0415 - an optional dependency.
+
+        content = self._parts.open(self.place).whole()
+        where = f"{self.place}, column {self._column!r},"
+        try:
+            # Its threads would let go of Python's memory later, maybe when the interpreter has ended.
+            options = partial(pyarrow.ipc.IpcReadOptions, use_threads=False)
+            buffer = arrow.py_buffer(content)
+            is_file = bytes(content[: len(_FILE)]) == _FILE
+            open_ipc = pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream
+            column = _find(self.place, open_ipc(buffer, options=options()).schema, self._column)
+            table = open_ipc(buffer, options=options(included_fields=[column])).read_all()
+        except FormatError:
+            raise
+        except (arrow.ArrowException, OSError, MemoryError, ValueError) as error:
+            raise FormatError(f"{self.place} is not an Arrow file that can be read: {error}") from error
+        dtype = self.options.checked(self.place, dtype_of(where, table.schema.field(0).type))
+        return Lists(where, table.column(0)), dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+
+def _find(place: Place, schema: Any, column: str) -> int:
+    if schema.names.count(column) != 1:
+        raise FormatError(
+            f"{place} has the columns {', '.join(schema.names)}, and one of the name {column!r} is wanted: say which, "
+            "as `column`"
+        )
+    return int(schema.get_field_index(column))
+
+
+class ParquetTokens(ColumnShard):
+    """A Parquet file, whose row groups are decoded when they are needed.
+
+    Args:
+        place: The place of the file.
+        options: What users say about it.
+        cache: Keeps row groups that were decoded.
+    """
+
+    def __init__(self, place: Place, options: Options, cache: ByteCache) -> None:
+        super().__init__(place, options)
+        self._shard = ParquetShard(place, [self._column], cache)
+        self._cache = cache
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        kind = self._shard.schema.field(self._column).type
+        return self.options.checked(self.place, dtype_of(self._where, kind))
+
+    def __len__(self) -> int:
+        return len(self._shard)
+
+    def lengths(self) -> Integers:
+        return self._kept(self.place)
+
+    def _measure(self) -> Mapping[str, Any]:
+        groups = (self._decode(group)[0].lengths() for group in range(len(self._shard.group_sizes)))
+        return {"lengths": np.concatenate([np.empty(0, np.int64), *groups])}
+
+    def _read(self, numbers: list[int]) -> list[Tokens]:
+        wanted: dict[int, tuple[list[int], list[int]]] = {}
+        for place, number in enumerate(numbers):
+            group, row = self._shard.locate(number)
+            places, rows = wanted.setdefault(group, ([], []))
+            places.append(place)
+            rows.append(row)
+        found: list[Any] = [None] * len(numbers)
+        for group, (places, rows) in wanted.items():
+            lists = self._cache.get((id(self), group), lambda group=group: self._decode(group))  # type: ignore[misc]
+            for place, ids in zip(places, lists.read(rows), strict=True):
+                found[place] = ids
+        return found
+
+    def _decode(self, group: int) -> tuple[Lists, int]:
+        table = self._shard.fetch(RowGroups(self._shard, [group], 0, 0))().table
+        return Lists(f"{self._where} row group {group},", table.column(0)), table.nbytes
+
+    @property
+    def _where(self) -> str:
+        return f"{self.place}, column {self._column!r},"
+
+
+class _Kind(NamedTuple):
+    dtype: np.dtype[Any] | None
+
+
+class MDSTokens(ColumnShard):
+    """A shard of MosaicML Streaming with a column of arrays, or of their bytes.
+
+    Args:
+        place: The place of the file.
+        options: What users say about it.
+        shard: Reads its samples.
+    """
+
+    _named = "tokens"
+
+    def __init__(self, place: Place, options: Options, shard: PackedShard) -> None:
+        super().__init__(place, options)
+        self._shard = shard
+        self._kind: _Kind | None = None
+        self._parts = Parts()
+        self._is_same = False
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        if self._kind is None:
+            first = self._array(0, self._shard.read([0])[0]) if len(self._shard) else None
+            self._kind = _Kind(None if first is None else self.options.checked(self.place, first.dtype))
+            self._parts.open(self.place)
+        return self._kind.dtype
+
+    def __len__(self) -> int:
+        return len(self._shard)
+
+    def lengths(self) -> Integers:
+        return self._kept(self.place)
+
+    def _measure(self) -> Mapping[str, Any]:
+        return {"lengths": np.array([len(self._read([number])[0]) for number in range(len(self))], np.int64)}
+
+    def _read(self, numbers: list[int]) -> list[Tokens]:
+        if not self._is_same:
+            # In a copy the shard is opened again, and it knows only how many samples it has.
+            self._parts.open(self.place)
+            self._is_same = True
+        found = [self._array(*each) for each in zip(numbers, self._shard.read(numbers), strict=True)]
+        for number, ids in zip(numbers, found, strict=True):
+            if ids.dtype != self.dtype:
+                raise FormatError(
+                    f"{self.place}, document {number}, has tokens of {ids.dtype}, and the first one of {self.dtype}"
+                )
+        return found
+
+    def _array(self, number: int, record: dict[str, Any]) -> Tokens:
+        where = f"{self.place}, document {number}:"
+        column = self._column
+        if column not in record:
+            raise FormatError(f"{where} its columns are {', '.join(record)}, not {column!r}: say which, as `column`")
+        value = record[column]
+        if isinstance(value, bytes):
+            if self.options.dtype is None:
+                raise FormatError(
+                    f"{where} the column {column!r} has bytes, which do not say their type: dtype='int64' if "
+                    "llm-foundry wrote them"
+                )
+            if len(value) % self.options.dtype.itemsize:
+                raise FormatError(f"{where} it has {len(value)} bytes, and a token has {self.options.dtype.itemsize}")
+            value = np.frombuffer(value, self.options.dtype) if value else np.empty(0, self.options.dtype)
+        if not isinstance(value, np.ndarray) or value.ndim != 1:
+            raise FormatError(f"{where} the column {column!r} has {type(value).__name__}, not arrays of one dimension")
+        value.setflags(write=False)
+        return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_is_same": False}

@@ -1,0 +1,323 @@
+"""Files of tokens as they are: documents by their numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spdl._check import check_int, check_path, check_str, positive, refuse
+from spdl.io import FormatError
+from spdl.io._shared import name_path
+from spdl.source._place import Place, find_places
+from spdl.source._prefetch import ByteCache, read_together
+from spdl.source._shards.mds import list_shards
+from spdl.source._shards.packed import IndexFile
+from spdl.source._shards.parquet import import_arrow
+from spdl.source._shards.sharded import ShardedRecords
+from spdl.source._text.bounds import Integers
+from spdl.source._text.litdata_tokens import litdata_shards
+from spdl.source._text.raw_tokens import load_datatrove, load_raw
+from spdl.source._text.token_columns import ArrowShard, MDSTokens, ParquetTokens
+from spdl.source._text.token_shard import Cuts, FlatShard, Options, Tokens, TokenShard
+
+if TYPE_CHECKING:
+    from spdl.store import Store
+
+_FOLDER = "index.json"
+_CACHED = 1 << 28
+# The arrays that are made when they are first needed, and not pickled.
+_MADE = ("_lengths", "_parts", "_offsets")
+_ACCEPTED = (
+    "token files: .bin (Megatron, nanoGPT, llm.c), .npy (OLMo, Dolma, NumPy), .ds (datatrove), .parquet, .arrow, or a "
+    "folder with index.json (MDS, LitData)"
+)
+
+
+class TokenFiles(ShardedRecords[Tokens, TokenShard]):
+    """The documents of token files as they are: in any order, mapped, or read in ranges from a store.
+
+    A document is a NumPy array of the file's own type, in one dimension. For a mapped file it is a read-only view:
+    nothing is copied or converted, and only what is used is read. Files of different formats may be mixed:
+
+    * ``.bin`` with an ``.idx`` beside it: Megatron-LM and NeMo. A document has all sequences that the index says it
+      has. Multimodal ones are refused.
+    * ``.bin`` with the head of llm.c and modded-nanogpt, of 16 or 32 bits.
+    * ``.bin`` and ``.npy`` of nothing but tokens, as nanoGPT, OLMo and Dolma have them: `dtype` says their type. The
+      bounds are in the ``.csv.gz`` beside the file, if there is one. A ``.npy`` that NumPy has written says its
+      type.
+    * ``.ds`` with a ``.ds.index`` beside it: datatrove.
+    * a folder with an ``index.json``: chunks of LitData for ``TokensLoader``, as litgpt has them; or MDS shards
+      whose `column` has arrays, or bytes of the type `dtype`.
+    * ``.parquet`` and ``.arrow``: lists of integers in `column`. An Arrow file that is not compressed gives
+      views, too.
+
+    A file without bounds is one document, unless `end_token` or `start_token` names the token that bounds documents.
+
+    Indexes are checked whole when the files are opened: no document reaches out of its file, or overlaps the one
+    before. Ids are compared with `vocab_size` as they are read, and the first 4,096 of each mapped file at once.
+
+    It is pickled as its paths; copies open the files again, and refuse one that has changed.
+
+    Args:
+        files: The files in the order of their documents: paths, URLs or patterns such as
+            ``train-{000..127}_text_document.bin``.
+        store: The store of the files, unless they are on this machine or named by URLs; paths are relative to the
+            store.
+        dtype: The type of the ids in files that do not say it, such as ``"uint16"``.
+        vocab_size: How many ids there are. A document with a negative id or a larger one is an error. None does not
+            look at them.
+        end_token: The id that ends a document, in files without bounds. It is the document's last token. Tokens
+            after the last one are a document, too.
+        start_token: The id that begins a document, in files without bounds; llm.c and modded-nanogpt write it.
+        column: The name of the column; None is ``input_ids`` in Parquet and Arrow files, and ``tokens`` in MDS shards.
+        cache: The folder that keeps the bounds that were found by a token or in a ``.csv.gz``, and the lengths in
+            Parquet files and MDS shards, which ranks and later runs share. None is a folder in the user's cache.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If there is no document, a file has another ending, or an argument is invalid.
+        FormatError: If a file or an index is of another format or version, is damaged, or does not fit the other; when
+            a document is read, if it has ids outside of the vocabulary.
+        ImportError: If pyarrow is needed and not installed.
+        OSError: If a file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> from spdl.source import TokenFiles
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = Path(folder.name, "train.bin")
+        >>> np.array([5, 6, 0, 7, 0], np.uint16).tofile(path)
+        >>> files = TokenFiles(path, dtype="uint16", end_token=0, cache=folder.name)
+        >>> len(files), files.lengths, files[1], files.dtype
+        (2, array([3, 2]), array([7, 0], dtype=uint16), dtype('uint16'))
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        store: Store | None = None,
+        dtype: Any = None,
+        vocab_size: int | None = None,
+        end_token: int | None = None,
+        start_token: int | None = None,
+        column: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if vocab_size is not None:
+            positive("vocab_size", vocab_size)
+        for name, token in (("end_token", end_token), ("start_token", start_token)):
+            if token is not None:
+                check_int(name, token, least=0)
+        if end_token is not None and start_token is not None:
+            refuse(ValueError, "start_token", "None if `end_token` is given: one of them is the bound", start_token)
+        if column is not None:
+            check_str("column", column)
+        if cache is not None:
+            check_path("cache", cache)
+        options = Options(_dtype(dtype), vocab_size, start_token, end_token, column, cache)
+        parquet = ByteCache(_CACHED)
+        shards = [
+            shard for place in find_places("files", files, store) for shard in _shards(place, options, parquet, files)
+        ]
+        super().__init__(shards)
+        if not len(self):
+            refuse(ValueError, "files", "files with documents in them", files)
+        self._vocab_size = vocab_size
+        found = {shard.dtype for shard in self._shards if len(shard)} - {None}
+        # Of 64 bits with and without a sign NumPy makes floats.
+        common = np.result_type(*found)
+        floats = any(each.kind == "f" for each in found if each is not None)
+        self._dtype = np.dtype(np.int64) if common.kind == "f" and not floats else common
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type that holds the ids of all files: theirs, if all have the same."""
+        return self._dtype
+
+    @property
+    def vocab_size(self) -> int | None:
+        """How many ids there are; None if that was not given."""
+        return self._vocab_size
+
+    @property
+    def lengths(self) -> Integers:
+        """How many tokens each document has, as a read-only array of int64. It is made when it is first asked for.
+
+        For Parquet files and MDS shards the files are read once; a cache keeps the lengths.
+        """
+        return self._lengths
+
+    @property
+    def parts(self) -> list[Tokens] | None:
+        """The tokens of each file, as read-only views of the mapped files, for native code; see `locate`.
+
+        Files without a document are among them. None if not all files are mapped and flat: files in stores, columns of
+        tables, and MDS shards are not.
+        """
+        return self._parts
+
+    def locate(self, numbers: Sequence[int] | Integers) -> tuple[Integers, Integers]:
+        """Return the places of documents in `parts`.
+
+        Args:
+            numbers: Documents, from 0.
+
+        Returns:
+            The part that each lies in, and its first token there, as arrays of int64.
+
+        Raises:
+            IndexError: If there is no such document.
+            ValueError: If `parts` is None.
+        """
+        wanted = self._numbers(numbers)
+        if self._parts is None:
+            raise ValueError(f"{self!r}: they are not all mapped and flat, so `parts` is None: use `read`")
+        parts = np.empty(len(wanted), np.int64)
+        firsts = np.empty(len(wanted), np.int64)
+        for part, places, local in self._groups(wanted):
+            parts[places] = part
+            firsts[places] = self._shards[part].locate(local)
+        return parts, firsts
+
+    def read(
+        self,
+        numbers: Sequence[int] | Integers,
+        starts: Sequence[int] | Integers | None = None,
+        stops: Sequence[int] | Integers | None = None,
+    ) -> list[Tokens]:
+        """Return documents, or parts of them. All are read at once, so from a store this is the way to read a batch.
+
+        Args:
+            numbers: Documents, from 0, in any order.
+            starts: The first token of each that is wanted, counted from its beginning. None reads whole documents.
+            stops: The token after the last one of each. Both are given, or none.
+
+        Returns:
+            Read-only arrays in one dimension, of the types of their files.
+
+        Raises:
+            IndexError: If there is no such document, or it has no such part.
+            ValueError: If there are not as many starts or stops as numbers.
+            FormatError: If one is damaged, or has an id outside of the vocabulary.
+            OSError: If one cannot be read.
+        """
+        wanted = self._numbers(numbers)
+        within: Cuts | None = None
+        if (starts is None) != (stops is None):
+            refuse(ValueError, "stops", "given if `starts` is, and None if it is None", stops)
+        if starts is not None and stops is not None:
+            within = np.asarray(starts, np.int64), np.asarray(stops, np.int64)
+            for name, given in zip(("starts", "stops"), within, strict=True):
+                if given.shape != wanted.shape:
+                    refuse(ValueError, name, f"as many as `numbers`, which are {len(wanted)}", given)
+        groups = list(self._groups(wanted))
+        calls = []
+        for shard, places, local in groups:
+            cuts = None if within is None else (within[0][places], within[1][places])
+            calls.append(partial(_read, self._shards[shard], local.tolist(), cuts))
+        # Reading mapped files takes no time worth a thread.
+        stored = any(self._shards[shard].place.store is not None for shard, _, _ in groups)
+        results = read_together(calls) if stored else [call() for call in calls]
+        found: list[Any] = [None] * len(wanted)
+        for (_, places, _), documents in zip(groups, results, strict=True):
+            for place, document in zip(places.tolist(), documents, strict=True):
+                found[place] = document
+        return found
+
+    def __repr__(self) -> str:
+        return f"TokenFiles: {len(self)} documents in {len(self._shards)} {self._called}"
+
+    def _name(self, position: int) -> str:
+        shard, number = self._find(position)
+        return f"{shard.place.path}, document {number}"
+
+    def _numbers(self, numbers: Any) -> Integers:
+        wanted = np.asarray(numbers)
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            refuse(TypeError, "numbers", "a sequence of ints", numbers)
+        if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):
+            raise IndexError(f"{self!r}: the numbers of documents go from 0 to {len(self) - 1}, got {numbers}")
+        return wanted.astype(np.int64, copy=False)
+
+    def _groups(self, numbers: Integers) -> Iterator[tuple[int, Integers, Integers]]:
+        """Yield for each file its number, the places of its documents in `numbers`, and their numbers in the file."""
+        shards = np.searchsorted(self._offsets, numbers, "right") - 1
+        order = np.argsort(shards, kind="stable")
+        ordered = shards[order]
+        local = numbers[order] - self._offsets[ordered]
+        cuts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+        for first, last in pairwise(cuts if len(order) else []):
+            yield int(ordered[first]), order[first:last], local[first:last]
+
+    @cached_property
+    def _offsets(self) -> Integers:
+        return np.array(self._starts, np.int64)
+
+    @cached_property
+    def _parts(self) -> list[Tokens] | None:
+        found = [shard.flat() for shard in self._shards]
+        flat = [tokens for tokens in found if tokens is not None]
+        return flat if len(flat) == len(found) else None
+
+    @cached_property
+    def _lengths(self) -> Integers:
+        lengths = np.concatenate([shard.lengths() for shard in self._shards])
+        lengths.setflags(write=False)
+        return lengths
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _MADE}
+
+
+def _read(shard: TokenShard, numbers: list[int], within: Cuts | None) -> list[Tokens]:
+    try:
+        return shard.read(numbers, within)
+    except FormatError as error:
+        name_path(error, shard.place.path)
+        raise
+
+
+def _dtype(given: Any) -> np.dtype[Any] | None:
+    if given is None:
+        return None
+    accepted = "a type of integers, such as 'uint16' or 'uint32', or None"
+    try:
+        dtype: np.dtype[Any] = np.dtype(given)
+    except TypeError:
+        refuse(TypeError, "dtype", accepted, given)
+    if dtype.kind not in "iu" or dtype.byteorder == ">":
+        refuse(ValueError, "dtype", accepted, given)
+    return dtype
+
+
+def _shards(place: Place, options: Options, parquet: ByteCache, files: Any) -> list[TokenShard]:
+    ending = os.path.splitext(place.path)[1]  # noqa: PTH122 - a path of a store has other rules than Path.
+    if ending == ".idx":
+        place, ending = place._replace(path=f"{place.path.removesuffix('.idx')}.bin"), ".bin"
+    if ending in (".bin", ".npy"):
+        return [FlatShard(place, options, load_raw)]
+    if ending == ".ds":
+        return [FlatShard(place, options, load_datatrove)]
+    if ending == ".parquet":
+        import_arrow("TokenFiles of Parquet files")
+        return [ParquetTokens(place, options, parquet)]
+    if ending == ".arrow":
+        import_arrow("TokenFiles of Arrow files")
+        return [ArrowShard(place, options)]
+    if place.name == _FOLDER:
+        place = place._replace(path=place.path.removesuffix(_FOLDER) or ".")
+    elif ending and not (place.store is None and os.path.isdir(place.path)):  # noqa: PTH112
+        refuse(ValueError, "files", _ACCEPTED, files)
+    index = IndexFile(place.path, place.store)
+    if "chunks" in index.content:
+        return litdata_shards(index, options)
+    return [MDSTokens(shard.place, options, shard) for shard in list_shards(index, ByteCache(_CACHED), 1 << 30)]

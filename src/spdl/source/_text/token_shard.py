@@ -1,0 +1,323 @@
+"""A file of tokens: its documents by their numbers, mapped or read in ranges."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spdl._processes import RenewedLock
+from spdl.io import FormatError
+from spdl.io._shared import CachePath, ChangedError
+from spdl.source._place import Place
+from spdl.source._shards.sharded import Contents, MappedContents, open_contents
+from spdl.source._text.bounds import Bounds, Integers
+
+if TYPE_CHECKING:
+    from spdl.store import Entry
+
+Tokens: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Cuts: TypeAlias = "tuple[Integers, Integers]"
+"""From which token of each document up to which one."""
+
+_LOOKED_AT = 4096
+"""The number of ids of a file that are compared with the vocabulary when it is opened."""
+
+_FEW = 12
+"""Up to here, documents are found faster one by one than by arrays."""
+
+
+class Options(NamedTuple):
+    """What users say about files."""
+
+    dtype: np.dtype[Any] | None
+    vocab_size: int | None
+    start_token: int | None
+    end_token: int | None
+    column: str | None
+    cache: CachePath
+
+    def checked(self, place: Place, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of the ids of a file.
+
+        Raises:
+            FormatError: If it is not one of numbers, or ids of a vocabulary cannot be of it.
+        """
+        if dtype.kind not in "iuf" or dtype.byteorder == ">":
+            raise FormatError(f"{place}: its tokens are {dtype.str!r}, and numbers in little-endian order are read")
+        if self.vocab_size is not None and dtype.kind == "f":
+            raise FormatError(f"{place}: its tokens are {dtype}, which are no ids of a vocabulary: see `vocab_size`")
+        return dtype
+
+    def check_ids(self, place: Place, number: int, ids: Tokens) -> None:
+        """Check the ids of a document.
+
+        Raises:
+            FormatError: If one is not in the vocabulary.
+        """
+        if self.vocab_size is None or not ids.size:
+            return
+        for wrong in (int(ids.max()), int(ids.min()) if ids.dtype.kind == "i" else 0):
+            if not 0 <= wrong < self.vocab_size:
+                raise FormatError(
+                    f"{place}, document {number}, has the token {wrong}, and `vocab_size` is {self.vocab_size}: it is "
+                    "damaged, was made by another tokenizer, or has another `dtype` than its tokens",
+                    path=place.path,
+                )
+
+
+class File(NamedTuple):
+    """A file that is open."""
+
+    place: Place
+    contents: Contents
+    entry: Entry
+    """Its size and version."""
+
+    def whole(self) -> memoryview:
+        """Return all of it."""
+        if isinstance(self.contents, MappedContents):
+            return self.contents.whole()
+        return self.contents.read([0], [self.entry.size])[0]
+
+
+class Parts:
+    """The files that a shard consists of. Copies in other processes read the same versions of them."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def open(self, place: Place) -> File:
+        """Open a file in the version that it had the first time.
+
+        Raises:
+            ChangedError: If it has another one now.
+            OSError: If it cannot be read.
+        """
+        while True:
+            entry = place.describe()
+            known = self._entries.setdefault(place.path, entry)
+            if known != entry:
+                raise ChangedError(
+                    f"{place} was written again since this source was made, so its documents lie elsewhere: make the "
+                    "source again",
+                    path=place.path,
+                )
+            contents = open_contents(place, entry)
+            # A file may have been replaced since it was looked at.
+            if place.store is not None or place.describe() == entry:
+                return File(place, contents, entry)
+
+
+class Flat(NamedTuple):
+    """The tokens of an open file, one after the other."""
+
+    contents: Contents
+    dtype: np.dtype[Any]
+    skip: int
+    """Where the first token is, in bytes."""
+    size: int
+    """How many there are."""
+    tokens: Tokens | None
+    """None if they are in a store."""
+    bounds: Bounds
+
+    @staticmethod
+    def of(file: File, dtype: np.dtype[Any], options: Options, skip: int = 0) -> Flat:
+        """Return the tokens from a byte to the end, without their bounds.
+
+        Raises:
+            FormatError: If the last token is cut off, or `Options.checked` refuses the type.
+        """
+        dtype = options.checked(file.place, dtype)
+        size, rest = divmod(file.entry.size - skip, dtype.itemsize)
+        if rest or size < 0:
+            raise FormatError(
+                f"{file.place} has {file.entry.size - skip} bytes of tokens, and each token has {dtype.itemsize}: it "
+                f"is cut off, or its tokens are not {dtype}",
+                path=file.place.path,
+            )
+        tokens = None
+        if isinstance(file.contents, MappedContents):
+            tokens = np.frombuffer(file.contents.whole(), dtype, size, skip) if size else np.empty(0, dtype)
+        return Flat(file.contents, dtype, skip, size, tokens, _NONE)
+
+    def bounded(self, place: Place, bounds: Bounds) -> Flat:
+        """Return the tokens with the bounds of their documents, which are checked.
+
+        Args:
+            place: The file that the bounds are from, for messages.
+            bounds: The bounds.
+
+        Raises:
+            FormatError: If they are invalid.
+        """
+        try:
+            bounds.check(self.size)
+        except FormatError as error:
+            raise FormatError(f"{place} is damaged, or belongs to another file: {error}", path=place.path) from error
+        return self._replace(bounds=bounds)
+
+    def read(self, starts: Integers, lengths: Integers) -> list[Tokens]:
+        """Return tokens by their places in the file."""
+        if self.tokens is not None:
+            spans = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+            return [self.tokens[start:stop] for start, stop in spans]
+        item = self.dtype.itemsize
+        parts = self.contents.read((self.skip + starts * item).tolist(), (lengths * item).tolist())
+        return [as_tokens(part, self.dtype) for part in parts]
+
+
+def as_tokens(content: memoryview, dtype: np.dtype[Any]) -> Tokens:
+    """Return a read-only view."""
+    tokens = np.frombuffer(content, dtype) if len(content) else np.empty(0, dtype)
+    tokens.setflags(write=False)
+    return tokens
+
+
+class _NoBounds(Bounds):
+    def check(self, size: int) -> None:
+        raise NotImplementedError
+
+    def span(self, number: int) -> tuple[int, int]:
+        raise NotImplementedError
+
+    def spans(self, numbers: Integers) -> tuple[Integers, Integers]:
+        raise NotImplementedError
+
+
+_NONE = _NoBounds(0)
+
+
+class TokenShard(abc.ABC):
+    """A file of documents. It is opened when it is first asked for something.
+
+    Args:
+        place: The place of the file.
+        options: What users say about it.
+    """
+
+    def __init__(self, place: Place, options: Options) -> None:
+        self.place = place
+        self.options = options
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> np.dtype[Any] | None:
+        """The type of its ids; None if it has no document that would show it."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+    @abc.abstractmethod
+    def lengths(self) -> Integers:
+        """Return how many tokens each document has."""
+
+    @abc.abstractmethod
+    def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
+        """Return documents, or parts of them, as read-only arrays.
+
+        Raises:
+            FormatError: If the file is damaged, or an id is not in the vocabulary.
+            IndexError: If a document does not have such a part.
+            OSError: If it cannot be read.
+        """
+
+    def flat(self) -> Tokens | None:
+        """Return all tokens if they are mapped one after the other, each where the processor reads it at once."""
+        return None
+
+    def locate(self, numbers: Integers) -> Integers | list[int]:
+        """Return where documents begin in the flat array."""
+        raise NotImplementedError
+
+    def cut(self, numbers: list[int], lengths: Integers, within: Cuts) -> Cuts:
+        """Return where parts of documents begin in these, and how many tokens they have.
+
+        Raises:
+            IndexError: If a document does not have such a part.
+        """
+        starts, stops = within
+        wrong = np.flatnonzero((starts < 0) | (stops < starts) | (stops > lengths))
+        if wrong.size:
+            first = int(wrong[0])
+            raise IndexError(
+                f"{self.place}, document {numbers[first]}, has {lengths[first]} tokens, and those from {starts[first]} "
+                f"to {stops[first]} were asked for"
+            )
+        return starts, stops - starts
+
+    def check_ids(self, numbers: list[int], found: list[Tokens]) -> list[Tokens]:
+        """Return documents whose ids are in the vocabulary.
+
+        Raises:
+            FormatError: If one is not.
+        """
+        if self.options.vocab_size is not None:
+            for number, ids in zip(numbers, found, strict=True):
+                self.options.check_ids(self.place, number, ids)
+        return found
+
+
+class FlatShard(TokenShard):
+    """A file whose tokens follow each other.
+
+    Args:
+        place: The place of the file.
+        options: What users say about it.
+        load: Opens the file.
+    """
+
+    def __init__(self, place: Place, options: Options, load: Callable[[Parts, Place, Options], Flat]) -> None:
+        super().__init__(place, options)
+        self._load = load
+        self._parts = Parts()
+        self._opened: Flat | None = None
+        self._lock = RenewedLock()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._open().dtype
+
+    def __len__(self) -> int:
+        return self._open().bounds.count
+
+    def lengths(self) -> Integers:
+        return self._open().bounds.lengths()
+
+    def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
+        flat = self._open()
+        if within is None and flat.tokens is not None and len(numbers) <= _FEW:
+            spans = [flat.bounds.span(number) for number in numbers]
+            return self.check_ids(numbers, [flat.tokens[start : start + length] for start, length in spans])
+        starts, lengths = flat.bounds.spans(np.asarray(numbers, np.int64))
+        if within is not None:
+            begins, lengths = self.cut(numbers, lengths, within)
+            starts = starts + begins
+        return self.check_ids(numbers, flat.read(starts, lengths))
+
+    def flat(self) -> Tokens | None:
+        tokens = self._open().tokens
+        return tokens if tokens is not None and tokens.flags.aligned else None
+
+    def locate(self, numbers: Integers) -> Integers | list[int]:
+        bounds = self._open().bounds
+        if len(numbers) <= _FEW:
+            return [bounds.span(number)[0] for number in numbers.tolist()]
+        return bounds.spans(numbers)[0]
+
+    def _open(self) -> Flat:
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    found = self._load(self._parts, self.place, self.options)
+                    if found.tokens is not None:
+                        # Which finds most files of another tokenizer or type.
+                        self.options.check_ids(self.place, 0, found.tokens[:_LOOKED_AT])
+                    self._opened = found
+        return self._opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
