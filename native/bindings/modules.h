@@ -59,6 +59,9 @@ void bind_npz(nanobind::module_& module);
 // Binds archives of files: their members as views, and the parser for archives that come in a stream.
 void bind_tar(nanobind::module_& module);
 
+// Binds the packing of token sequences into rows, and the writing of the rows.
+void bind_text(nanobind::module_& module);
+
 // Binds zstd for Pythons whose library has none, before 3.14.
 void bind_zstd_stream(nanobind::module_& module);
 

@@ -59,7 +59,8 @@ _IO = {
     "_device": {"_common", "_native"},
     "_image": {"_common", "_device", "_native"},
     "_av": {"_common", "_device", "_image", "_native"},
-    "_shared": {"_archive", "_av", "_common", "_device", "_image"},
+    "_text": {"_common", "_native"},
+    "_shared": {"_archive", "_av", "_common", "_device", "_image", "_text"},
 }
 _READ = {"_store", "_identity", "_blocks"}
 _ASK = {*_READ, "_server_limits", "_requests", "_remote"}

@@ -19,7 +19,8 @@ ALLOWED: dict[str, set[str]] = {
     "archive": {"core"},
     "arrays": {"core"},
     "npz": {"core", "archive", "arrays"},
-    "bindings": {"core", "media", "ffmpeg", "av", "image", "cuda", "gpu", "archive", "arrays", "npz"},
+    "text": set(),
+    "bindings": {"core", "media", "ffmpeg", "av", "image", "cuda", "gpu", "archive", "arrays", "npz", "text"},
 }
 """The folders that the files of each folder may include, besides their own."""
 

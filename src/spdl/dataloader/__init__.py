@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
+    from spdl.dataloader._text.pack import Pack
 
 __all__ = [
     "ArrayLoader",
@@ -36,6 +37,7 @@ __all__ = [
     "ImageShards",
     "LabelledBatch",
     "MapIterator",
+    "Pack",
     "Pipeline",
     "PipelineBuilder",
     "PyTorchDataLoader",
@@ -53,6 +55,7 @@ _MODULES = {
     "ImageAugment": "_media.image_augment",
     "ImageLoader": "_media.image_loader",
     "ImageShards": "_media.image_shards",
+    "Pack": "_text.pack",
     "PyTorchDataLoader": "_pytorch.loader",
     "get_pytorch_dataloader": "_pytorch.loader",
 }

@@ -62,6 +62,8 @@ from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import count_pages, load_image
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
 from spdl.io._image.options import ImageOptions
+from spdl.io._text.packing import PackingCounts
+from spdl.io._text.rows import PackedRow, PackedRows
 
 if TYPE_CHECKING:
     from spdl.io._native import (
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
         VideoPackets,
         WAVHeader,
     )
+    from spdl.io._text.row_writer import RowWriter
 
 __all__ = [
     "BSF",
@@ -112,8 +115,12 @@ __all__ = [
     "Muxer",
     "NpzFile",
     "NvDecDecoder",
+    "PackedRow",
+    "PackedRows",
+    "PackingCounts",
     "RandomColorJitter",
     "RandomResizedCrop",
+    "RowWriter",
     "SampleIndex",
     "TarFile",
     "TarIndex",
@@ -215,6 +222,10 @@ def __getattr__(name: str) -> object:
         from spdl.io._common.native import native  # noqa: PLC0415 - only native classes need it.
 
         return getattr(native, name)
+    if name == "RowWriter":
+        from spdl.io._text.row_writer import RowWriter  # noqa: PLC0415 - not everyone who imports spdl.io needs numpy.
+
+        return RowWriter
     raise missing(__name__, name)
 
 

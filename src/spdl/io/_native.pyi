@@ -1,5 +1,6 @@
 # The module that native/bindings makes. Names that spdl.io does not re-export are private.
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex, overload
 
@@ -633,3 +634,47 @@ class ZstdStream:
 
 def map_file(path: str) -> MappedFile: ...
 def index_tar(data: Any) -> tuple[bytes, bytes, bytes, bytes]: ...
+
+class PackingAlgorithm(enum.Enum):
+    BEST_FIT = 0
+    FIRST_FIT = 1
+    CONCAT = 2
+
+class Split(enum.Enum):
+    NEVER = 0
+    LONG = 1
+    ALWAYS = 2
+
+class Labels(enum.Enum):
+    NONE = 0
+    SHIFTED = 1
+    UNSHIFTED = 2
+
+class TokenArrays:
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None: ...
+
+def pack_lengths(
+    lengths: np.ndarray[Any, Any], length: int, algorithm: PackingAlgorithm, split: Split, align: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]: ...
+def write_rows(
+    documents: np.ndarray[Any, Any],
+    starts: np.ndarray[Any, Any],
+    stops: np.ndarray[Any, Any],
+    lengths: np.ndarray[Any, Any],
+    offsets: np.ndarray[Any, Any],
+    tokens: TokenArrays,
+    numbers: np.ndarray[Any, Any],
+    firsts: np.ndarray[Any, Any],
+    masks: TokenArrays | None,
+    mask_numbers: np.ndarray[Any, Any],
+    mask_firsts: np.ndarray[Any, Any],
+    length: int,
+    align: int,
+    vocab_size: int,
+    pad: int,
+    labels: Labels,
+    token_rows: np.ndarray[Any, Any],
+    position_rows: np.ndarray[Any, Any],
+    segment_rows: np.ndarray[Any, Any],
+    label_rows: np.ndarray[Any, Any] | None,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]: ...

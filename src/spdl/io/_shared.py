@@ -16,6 +16,8 @@ from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer_tensor import map_tensors
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
+from spdl.io._text.packing import PackingCounts, PackingRule, sum_counts
+from spdl.io._text.rows import PackedRow, PackedRows
 
 __all__ = [
     "BEFORE",
@@ -27,6 +29,10 @@ __all__ = [
     "CachePath",
     "ChangedError",
     "OneVersion",
+    "PackedRow",
+    "PackedRows",
+    "PackingCounts",
+    "PackingRule",
     "Readable",
     "TarColumns",
     "check_is_object",
@@ -47,6 +53,7 @@ __all__ = [
     "resolve",
     "split_name",
     "stored_tar_index",
+    "sum_counts",
     "url_of",
     "write_pictures",
 ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.source._orders.bucketed import BucketedOrder
     from spdl.source._orders.mixed import MixedOrder
     from spdl.source._orders.order import EpochOrder, KeyedPermutation, SequentialOrder, ShuffledOrder
+    from spdl.source._orders.packed import PackedOrder
     from spdl.source._orders.weighted import WeightedOrder
     from spdl.source._ranks import EqualSteps, agree_over_torch, shard
     from spdl.source._record_source import MappedRecords
@@ -68,6 +69,7 @@ __all__ = [
     "MediaSample",
     "MergeIterator",
     "MixedOrder",
+    "PackedOrder",
     "ParquetFiles",
     "Refill",
     "Refilled",
@@ -107,6 +109,7 @@ _MODULES = {
     "LitDataShards": "_shards.litdata",
     "MDSShards": "_shards.mds",
     "MappedRecords": "_record_source",
+    "PackedOrder": "_orders.packed",
     "ParquetFiles": "_shards.parquet",
     "Refill": "_refill",
     "Refilled": "_refill",

@@ -15,6 +15,7 @@ from spdl.source import (
     EpochOrder,
     EpochSampler,
     MixedOrder,
+    PackedOrder,
     SequentialOrder,
     ShuffledOrder,
     WeightedOrder,
@@ -34,7 +35,11 @@ MAKERS: dict[str, Callable[[int], EpochOrder]] = {
     "weighted": lambda seed: WeightedOrder(LENGTHS, seed=seed),
     "weighted, once": lambda seed: WeightedOrder(LENGTHS, num_draws=300, replacement=False, seed=seed),
     "bucketed": lambda seed: BucketedOrder(LENGTHS, group=8, window=6, seed=seed),
+    "packed": lambda seed: PackedOrder(LENGTHS, 128, seed=seed),
+    "packed, first-fit": lambda seed: PackedOrder(LENGTHS, 64, algorithm="first-fit", align=4, window=90, seed=seed),
+    "packed, concat": lambda seed: PackedOrder(LENGTHS, 50, algorithm="concat", window=150, seed=seed),
     "mixed": lambda seed: MixedOrder([300, 20, WeightedOrder([1, 2, 3])], weights=[5, 2, 0.5], seed=seed),
+    "mixed, packed": lambda seed: MixedOrder([300, PackedOrder(LENGTHS, 128, seed=seed)], weights=[1, 3], seed=seed),
 }
 RANDOM = [name for name in MAKERS if name != "sequential"]
 

@@ -70,7 +70,8 @@ class EpochOrder(Protocol):
     """An order of items that can be entered anywhere, since it remembers nothing.
 
     Give one to `EpochSampler`, which shares it among ranks and can be cut and resumed. The package's own are
-    `SequentialOrder`, `ShuffledOrder`, `BlockShuffledOrder`, `WeightedOrder`, `BucketedOrder` and `MixedOrder`.
+    `SequentialOrder`, `ShuffledOrder`, `BlockShuffledOrder`, `WeightedOrder`, `BucketedOrder`, `MixedOrder` and
+    `PackedOrder`.
 
     Example:
         >>> import numpy as np

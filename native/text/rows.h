@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace spdl {
+
+enum class TokenType : std::uint8_t { kUint8, kInt8, kUint16, kInt16, kUint32, kInt32, kUint64, kInt64 };
+
+// Numbers in memory that others own: tokens, or flags that are 0 or not.
+struct TokenArray {
+    const void* data = nullptr;
+    std::size_t size = 0;
+    TokenType type = TokenType::kUint16;
+};
+
+// The array that each segment lies in, and its first element there.
+struct Places {
+    std::span<const TokenArray> arrays;
+    std::span<const std::int64_t> numbers;
+    std::span<const std::int64_t> firsts;
+};
+
+// The rows to write: row r has the segments from offsets[r] to before offsets[r + 1].
+struct RowSegments {
+    std::span<const std::int64_t> documents;
+    std::span<const std::int64_t> starts;  // Where each segment begins in its document.
+    std::span<const std::int64_t> stops;
+    std::span<const std::int64_t> lengths;  // The tokens of the whole documents.
+    std::span<const std::int64_t> offsets;
+    Places tokens;
+    Places masks;  // Without arrays, all tokens are labels.
+};
+
+enum class Labels : std::uint8_t { kNone, kShifted, kUnshifted };
+
+// The label of tokens that a loss leaves out.
+inline constexpr std::int32_t kIgnored = -100;
+
+struct RowFormat {
+    std::int64_t length = 0;
+    std::int64_t align = 1;
+    std::int64_t vocab_size = 0;  // Above 0, and at most 2^31.
+    std::int32_t pad = 0;
+    Labels labels = Labels::kShifted;
+};
+
+// Arrays of rows x length numbers.
+struct RowArrays {
+    std::span<std::int32_t> tokens;
+    std::span<std::int32_t> positions;
+    std::span<std::int32_t> segments;
+    std::span<std::int32_t> labels;  // Empty with Labels::kNone.
+};
+
+// The bounds of the sequences that attend to themselves only.
+struct RowBounds {
+    std::vector<std::int32_t> cumulative;  // In the rows put one after the other: from 0 to all their tokens.
+    std::vector<std::int32_t> rows;        // The number of the first sequence of each row, and of all sequences.
+    std::int32_t longest = 0;
+};
+
+// Writes the rows, and returns their bounds. Throws std::invalid_argument for a number that is not in the vocabulary,
+// and for segments that are not in their arrays, or that a row has no room for.
+RowBounds write_rows(const RowSegments& rows, const RowFormat& format, const RowArrays& arrays);
+
+}  // namespace spdl

@@ -1,0 +1,3 @@
+"""Documents as rows of tokens."""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

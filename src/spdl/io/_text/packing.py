@@ -1,0 +1,122 @@
+"""How documents are packed into rows, by their lengths alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from spdl._check import check_choice, check_int, refuse
+from spdl.io._common.native import native
+from spdl.io._text.rows import PackedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["PackingCounts", "PackingRule", "check_align", "sum_counts"]
+
+# Best-fit has a list of rows for each space that may be left.
+_LONGEST = 2**24
+
+
+class PackingCounts(NamedTuple):
+    """How many documents and tokens were packed, and how many were left out.
+
+    All tokens are accounted for: ``tokens == packed_tokens + too_long_tokens``.
+
+    Attributes:
+        length: The number of tokens of a row.
+        documents: All documents that were given.
+        tokens: Their tokens.
+        rows: The rows that were made.
+        packed_tokens: The tokens in the rows.
+        empty_documents: Documents without tokens, which are in no row.
+        split_documents: Documents that were divided among several rows.
+        too_long_documents: Documents that were dropped since they are longer than a row.
+        too_long_tokens: Their tokens.
+    """
+
+    length: int
+    documents: int = 0
+    tokens: int = 0
+    rows: int = 0
+    packed_tokens: int = 0
+    empty_documents: int = 0
+    split_documents: int = 0
+    too_long_documents: int = 0
+    too_long_tokens: int = 0
+
+    @property
+    def fill(self) -> float:
+        """The share of the rows' tokens that are not padding; 0 without rows."""
+        return self.packed_tokens / (self.rows * self.length) if self.rows else 0.0
+
+
+def sum_counts(counts: Sequence[PackingCounts]) -> PackingCounts:
+    """Return the counts of several together, at least one, with rows of one length."""
+    return PackingCounts(counts[0].length, *(sum(each) for each in zip(*(one[1:] for one in counts), strict=True)))
+
+
+class PackingRule(NamedTuple):
+    """The arguments that decide how lengths are packed. `of` checks them."""
+
+    length: int
+    algorithm: str
+    split: str
+    align: int
+
+    @staticmethod
+    def of(length: object, *, algorithm: object, split: object, align: object) -> PackingRule:
+        """Return a rule of a user's arguments."""
+        length = check_int("length", length, least=1, most=_LONGEST)
+        check_choice("algorithm", algorithm, ("best-fit", "first-fit", "concat"))
+        check_choice("split", split, ("never", "long", "always", None))
+        if split is None:
+            split = "always" if algorithm == "concat" else "long"
+        if split == "always" and algorithm != "concat":
+            accepted = f"'never' or 'long' for algorithm={algorithm!r}"
+            refuse(ValueError, "split", accepted, split, "With algorithm='concat', all documents may be divided.")
+        return PackingRule(length, str(algorithm), str(split), check_align(length, align))
+
+    @property
+    def name(self) -> str:
+        """The part of a fingerprint that belongs to the rule."""
+        return f"{self.algorithm} into {self.length}, split={self.split}, align={self.align}"
+
+    def pack(self, lengths: NDArray[np.int64]) -> PackedRows:
+        """Return the rows in the order of their first documents; a document's number is its place in `lengths`."""
+        algorithm = getattr(native.PackingAlgorithm, self.algorithm.upper().replace("-", "_"))
+        split = getattr(native.Split, self.split.upper())
+        return PackedRows(*native.pack_lengths(lengths, self.length, algorithm, split, self.align))
+
+    def account(
+        self, lengths: NDArray[np.int64], rows: PackedRows, chosen: NDArray[np.bool_] | None = None
+    ) -> PackingCounts:
+        """Return what became of the documents; with `chosen`, of those alone, and without rows."""
+        # One part of each document begins with its first token.
+        split = (rows.starts == 0) & (rows.stops < lengths[rows.documents])
+        packed = rows.stops - rows.starts
+        if chosen is not None:
+            split, packed = split & chosen[rows.documents], packed[chosen[rows.documents]]
+            lengths = lengths[chosen]
+        too_long = lengths[lengths > self.length] if self.split == "never" else lengths[:0]
+        return PackingCounts(
+            length=self.length,
+            documents=int(lengths.size),
+            tokens=int(lengths.sum()),
+            rows=int(rows.offsets.size - 1) if chosen is None else 0,
+            packed_tokens=int(packed.sum()),
+            empty_documents=int((lengths == 0).sum()),
+            split_documents=int(split.sum()),
+            too_long_documents=int(too_long.size),
+            too_long_tokens=int(too_long.sum()),
+        )
+
+
+def check_align(length: int, align: object) -> int:
+    """Return the alignment of segments, if a row of that length is a multiple of it."""
+    found = check_int("align", align, least=1)
+    if length % found:
+        refuse(ValueError, "align", f"a divisor of the {length} tokens of a row", align)
+    return found

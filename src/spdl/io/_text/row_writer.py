@@ -1,0 +1,250 @@
+"""Writes packed rows into the arrays of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spdl._check import check_choice, check_instance, check_int, refuse
+from spdl.io._common.native import native
+from spdl.io._text.packing import check_align
+from spdl.io._text.rows import PackedRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments
+
+    Tokens: TypeAlias = NDArray[Any]
+    Documents: TypeAlias = MappedDocuments | ReadDocuments | Sequence[Tokens]
+
+__all__ = ["RowWriter"]
+
+_LARGEST = 2**31
+
+
+class _Found(NamedTuple):
+    """The arrays of documents, and for each segment the array and place of its document, and the document's length."""
+
+    arrays: Any
+    numbers: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+_NOWHERE = np.empty(0, np.int64)
+
+
+class RowWriter:
+    """Writes packed rows into the arrays of a batch, in one native call without the GIL.
+
+    The rows come from `spdl.source.PackedOrder` or from the stage `spdl.dataloader.Pack`. A call returns a dict:
+
+    * ``tokens``, ``position_ids``, ``segment_ids`` and ``labels``, int32 of the shape (rows, length). Positions
+      begin with 0 in each segment. Segments are numbered from 1 in each row, and the padding at a row's end is
+      segment 0. So ``segment_ids[r, :, None] == segment_ids[r, None, :]`` is the block-diagonal mask of row r.
+    * ``cu_seqlens``, int32: where each sequence ends if all rows are put one after the other, from 0 to
+      ``rows * length``. It has the sequences of the same mask: segments, and the padding at the end of a row. This
+      is what ``flash_attn_varlen_func`` takes for ``tokens.reshape(-1)``.
+    * ``row_splits``, int32 of ``rows + 1`` numbers: the sequences of row r alone are
+      ``cu_seqlens[row_splits[r] : row_splits[r + 1] + 1] - r * length``.
+    * ``max_seqlen``, an int: the length of the longest sequence.
+
+    With ``labels="shifted"``, the label of each token is the next token of the same document, even if that is in
+    another row since the document was split. ``"unshifted"`` is for models that shift labels themselves: a label is the
+    token itself, save at the first one of each segment. A label is -100 if there is no token to predict: at the end
+    of a document (unshifted: at the beginning of a segment), in padding, and for tokens whose ``loss_mask`` is 0.
+
+    Args:
+        length: The number of tokens of a row.
+        labels: ``"shifted"``, ``"unshifted"``, or None for a batch without ``labels``.
+        align: Segments begin at multiples of this, as in the order or stage that made the rows. The padding between
+            two segments belongs to the sequence before it, whose length is then a multiple, too.
+        vocab_size: Tokens must be less than this. None accepts all that int32 can hold.
+        pad_id: The token of padding.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If one is out of range, or `length` is not a multiple of `align`.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.io import RowWriter
+        >>> from spdl.source import PackedOrder
+        >>> documents = [np.array([5, 6, 7]), np.array([8, 9])]
+        >>> order = PackedOrder([3, 2], 6, shuffle=False)
+        >>> batch = RowWriter(6)(order.rows([0]), documents)
+        >>> for name in ("tokens", "labels", "position_ids", "segment_ids"):
+        ...     print(batch[name][0].tolist())
+        [5, 6, 7, 8, 9, 0]
+        [6, 7, -100, 9, -100, -100]
+        [0, 1, 2, 0, 1, 0]
+        [1, 1, 1, 2, 2, 0]
+        >>> batch["cu_seqlens"].tolist(), batch["max_seqlen"]
+        ([0, 3, 5, 6], 3)
+    """
+
+    def __init__(
+        self,
+        length: int,
+        /,
+        *,
+        labels: Literal["shifted", "unshifted"] | None = "shifted",
+        align: int = 1,
+        vocab_size: int | None = None,
+        pad_id: int = 0,
+    ) -> None:
+        self.length = check_int("length", length, least=1, most=_LARGEST - 1)
+        self.align = check_align(self.length, align)
+        check_choice("labels", labels, ("shifted", "unshifted", None))
+        self.labels = labels
+        given = _LARGEST if vocab_size is None else vocab_size
+        self.vocab_size = check_int("vocab_size", given, least=1, most=_LARGEST)
+        self.pad_id = check_int("pad_id", pad_id, least=-_LARGEST, most=_LARGEST - 1)
+        # The documents of the last call and their arrays. Threads share the pairs, which are replaced as a whole.
+        self._mapped: dict[str, tuple[object, Any]] = {}
+
+    def __call__(
+        self,
+        rows: PackedRows | Sequence[PackedRow],
+        documents: Documents | None = None,
+        loss_masks: Documents | None = None,
+    ) -> dict[str, Any]:
+        """Write some rows. Threads may call it at once.
+
+        Args:
+            rows: The result of `PackedOrder.rows`; or rows of a stream, which have their documents.
+            documents: Finds the tokens of a document by its number: a sequence of arrays, or token files. If these
+                are mapped (`MappedDocuments`), a call reads their memory directly; if they have ``read``, as those on
+                other machines do, it reads all documents of the call at once.
+            loss_masks: Finds, in the same way, the mask of a document: booleans or numbers, as many as tokens.
+
+        Returns:
+            A dict of new arrays.
+
+        Raises:
+            TypeError: If an argument has the wrong type; if tokens are not arrays of integers of one dimension.
+            ValueError: If a token is not in the vocabulary, with its document and position; if a row's segments are
+                longer than a row, or not in their documents.
+        """
+        if not isinstance(rows, PackedRows):
+            joined = _join(rows)
+            rows, documents, loss_masks = joined.rows, joined.tokens, joined.loss_masks
+        elif documents is None:
+            refuse(TypeError, "documents", "a sequence of arrays, or token files", documents)
+        tokens = self._find("documents", documents, rows.documents)
+        masks = None if loss_masks is None else self._find("loss_masks", loss_masks, rows.documents)
+        if masks is not None and (wrong := np.flatnonzero(masks.lengths != tokens.lengths)).size:
+            first = int(wrong[0])
+            msg = (
+                f"document {rows.documents[first]} has {tokens.lengths[first]} tokens and a loss mask of "
+                f"{masks.lengths[first]}: a mask needs a number for each token"
+            )
+            raise ValueError(msg)
+        shape = (max(rows.offsets.size - 1, 0), self.length)
+        batch: dict[str, Any] = {
+            "tokens": np.empty(shape, np.int32),
+            "position_ids": np.empty(shape, np.int32),
+            "segment_ids": np.empty(shape, np.int32),
+        }
+        if self.labels is not None:
+            batch["labels"] = np.empty(shape, np.int32)
+        bounds = native.write_rows(
+            rows.documents,
+            rows.starts,
+            rows.stops,
+            tokens.lengths,
+            rows.offsets,
+            tokens.arrays,
+            tokens.numbers,
+            tokens.firsts + rows.starts,
+            None if masks is None else masks.arrays,
+            _NOWHERE if masks is None else masks.numbers,
+            _NOWHERE if masks is None else masks.firsts + rows.starts,
+            self.length,
+            self.align,
+            self.vocab_size,
+            self.pad_id,
+            getattr(native.Labels, (self.labels or "none").upper()),
+            batch["tokens"],
+            batch["position_ids"],
+            batch["segment_ids"],
+            batch.get("labels"),
+        )
+        batch["cu_seqlens"], batch["row_splits"], batch["max_seqlen"] = bounds
+        return batch
+
+    def _find(self, argument: str, documents: Any, wanted: NDArray[np.int64]) -> _Found:
+        parts = getattr(documents, "parts", None)
+        if parts is not None:
+            known = self._mapped.get(argument)
+            if known is None or known[0] is not documents:
+                known = (documents, to_native(argument, parts))
+                self._mapped[argument] = known
+            numbers, firsts = documents.locate(wanted)
+            return _Found(known[1], _as_int64(numbers), _as_int64(firsts), _as_int64(documents.lengths[wanted]))
+        unique, numbers = np.unique(wanted, return_inverse=True)
+        read = getattr(documents, "read", None)
+        if read is not None:
+            arrays = read(unique)
+        else:
+            check_instance(argument, documents, Sequence, "a sequence of arrays, or token files")
+            arrays = [documents[number] for number in unique.tolist()]
+        found = to_native(argument, arrays)
+        lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
+        return _Found(found, _as_int64(numbers), np.zeros(wanted.size, np.int64), lengths[numbers])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_mapped": {}}
+
+    def __repr__(self) -> str:
+        return f"RowWriter({self.length}, labels={self.labels!r}, align={self.align})"
+
+
+def to_native(argument: str, arrays: Sequence[Any]) -> Any:
+    """Return what native code reads arrays from. It keeps them alive."""
+    for number, array in enumerate(arrays):
+        if not (
+            isinstance(array, np.ndarray)
+            and array.ndim == 1
+            and array.dtype.kind in "iub"
+            and array.dtype.isnative
+            and array.flags.c_contiguous
+        ):
+            got = f"{array.ndim} dimensions of {array.dtype}" if isinstance(array, np.ndarray) else array
+            refuse(TypeError, f"{argument}[{number}]", "a contiguous array of integers in one dimension", got)
+    return native.TokenArrays(arrays)
+
+
+def _as_int64(numbers: Any) -> NDArray[np.int64]:
+    return np.ascontiguousarray(numbers, np.int64)
+
+
+class _Numbered(dict[int, Any]):
+    """The documents of some rows by their numbers in the stream."""
+
+    def read(self, numbers: NDArray[np.int64]) -> list[Tokens]:
+        return [self[number] for number in numbers.tolist()]
+
+
+class _Joined(NamedTuple):
+    rows: PackedRows
+    tokens: _Numbered
+    loss_masks: _Numbered | None
+
+
+def _join(rows: Sequence[PackedRow]) -> _Joined:
+    documents = [number for row in rows for number in row.documents]
+    joined = PackedRows(
+        _as_int64(documents),
+        _as_int64([start for row in rows for start in row.starts]),
+        _as_int64([stop for row in rows for stop in row.stops]),
+        np.cumsum([0, *(len(row.documents) for row in rows)], dtype=np.int64),
+    )
+    tokens = _Numbered(zip(documents, (each for row in rows for each in row.tokens), strict=True))
+    if all(row.loss_masks is None for row in rows):
+        return _Joined(joined, tokens, None)
+    masks = (each for row in rows for each in row.loss_masks or [np.ones(len(some), np.bool_) for some in row.tokens])
+    return _Joined(joined, tokens, _Numbered(zip(documents, masks, strict=True)))

@@ -1,0 +1,72 @@
+"""Rows of packed documents: what is in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["MappedDocuments", "PackedRow", "PackedRows", "ReadDocuments"]
+
+
+class PackedRows(NamedTuple):
+    """The parts of documents that make some rows.
+
+    Row ``r`` has the segments from ``offsets[r]`` to before ``offsets[r + 1]``, in this order. Segment ``s`` has the
+    tokens from ``starts[s]`` to before ``stops[s]`` of the document ``documents[s]``.
+
+    Attributes:
+        documents: The number of each segment's document, as int64.
+        starts: The first token of each segment in its document, as int64.
+        stops: The token after the last one of each segment in its document, as int64.
+        offsets: Where the segments of each row begin, and their number at the end, as int64.
+    """
+
+    documents: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+class PackedRow(NamedTuple):
+    """A row of a stream, with the tokens of its documents.
+
+    Attributes:
+        documents: The number of each segment's document in the stream, counted from 0.
+        starts: The first token of each segment in its document.
+        stops: The token after the last one of each segment in its document.
+        tokens: The tokens of each segment's whole document.
+        loss_masks: For each segment's whole document, whether a token counts in the loss; None if all do.
+    """
+
+    documents: list[int]
+    starts: list[int]
+    stops: list[int]
+    tokens: list[NDArray[Any]]
+    loss_masks: list[NDArray[Any]] | None = None
+
+
+class MappedDocuments(Protocol):
+    """Documents that lie in a few flat arrays, such as mapped files."""
+
+    @property
+    def parts(self) -> Sequence[NDArray[Any]] | None:
+        """The arrays, of one dimension."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each document."""
+
+    def locate(self, numbers: NDArray[np.int64], /) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the part that each document is in, and the place of its first token there."""
+
+
+class ReadDocuments(Protocol):
+    """Documents that are read many at once."""
+
+    def read(self, numbers: NDArray[np.int64], /) -> Sequence[NDArray[Any]]:
+        """Return the tokens of each of some documents."""
