@@ -375,7 +375,7 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
         None if they are there, if that is unknown, or if there is only one, whose own error says as much.
     """
     try:
-        there = read_together([partial(_is_there, place) for place in places])
+        there = read_together([partial(is_there, place) for place in places])
     except OSError:
         return None
     first = next((place for place, is_there in zip(places, there, strict=True) if not is_there), None)
@@ -394,7 +394,12 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
     return FileNotFoundError(errno.ENOENT, text, first.path)
 
 
-def _is_there(place: Place) -> bool:
+def is_there(place: Place) -> bool:
+    """Return whether there is something at a place.
+
+    Raises:
+        OSError: If the store cannot say it.
+    """
     if place.store is None:
         return os.path.exists(place.path)  # noqa: PTH110 - half the time of Path.exists.
     try:

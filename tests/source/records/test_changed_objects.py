@@ -11,11 +11,12 @@ import tarfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from tests.store.http.scripted_server import say_part, serving
 
 from spdl.io import FormatError
-from spdl.source import JsonLines, MDSShards, ParquetFiles, TarShards
+from spdl.source import JsonLines, MDSShards, ParquetFiles, TarShards, TokenFiles
 from spdl.store import CachedStore, Entry, HTTPStore, LocalStore
 
 if TYPE_CHECKING:
@@ -56,7 +57,14 @@ def write_mds(path: Path, value: int) -> None:
     path.write_bytes(table + struct.pack("<q", value) * COUNT)
 
 
-def value_of(record: dict[str, Any]) -> int:
+def write_tokens(path: Path, value: int) -> None:
+    path.write_bytes(struct.pack("<H", value) * COUNT)
+    path.with_suffix(".ds.index").write_bytes(struct.pack(f"<{COUNT}Q", *range(1, COUNT + 1)))
+
+
+def value_of(record: Any) -> int:
+    if isinstance(record, np.ndarray):
+        return int(record[0])
     return int(bytes(record["txt"])) if "txt" in record else int(record["n"])
 
 
@@ -65,6 +73,7 @@ KINDS: dict[str, tuple[Callable[[Path, int], None], Callable[[Store, Path], Any]
     "a.jsonl": (write_lines, lambda store, cache: JsonLines("a.jsonl", store=store, cache=cache)),
     "a.parquet": (write_parquet, lambda store, _: ParquetFiles("a.parquet", store=store, prefetch_bytes=0)),
     "a.mds": (write_mds, lambda store, _: MDSShards("", store=store)),
+    "a.ds": (write_tokens, lambda store, _: TokenFiles("a.ds", store=store)),
 }
 
 
@@ -93,7 +102,7 @@ def test_an_object_that_changes(tmp_path: Path, name: str, *, cached: bool) -> N
     assert value_of(make(store, tmp_path / "cache")[COUNT - 1]) == 2
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.tar", "a.jsonl", "a.parquet", "a.ds"])
 def test_one_that_becomes_shorter(tmp_path: Path, name: str) -> None:
     write, make = KINDS[name]
     write(tmp_path / name, 1)

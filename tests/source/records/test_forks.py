@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spdl.source import JsonLines, ParquetFiles, TarShards
+from spdl.source import JsonLines, ParquetFiles, TarShards, TokenFiles
 from spdl.store import LocalStore
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def _same_store(number: int) -> Halting:
 
 
 def write(root: Path) -> None:
+    (root / "a.ds").write_bytes(b"\1\0" * 2)
+    (root / "a.ds.index").write_bytes(bytes([1, *bytes(7), 2, *bytes(7)]))
     (root / "a.jsonl").write_text('{"n": 0}\n{"n": 1}\n')
     with tarfile.open(root / "a.tar", "w") as archive:
         for name in ("0.txt", "1.txt"):
@@ -78,6 +80,7 @@ def write(root: Path) -> None:
 KINDS: dict[str, Callable[[Halting, Path], Any]] = {
     "tar": lambda store, cache: TarShards("a.tar", store=store, cache=cache),
     "lines": lambda store, cache: JsonLines("a.jsonl", store=store, cache=cache),
+    "tokens": lambda store, _: TokenFiles("a.ds", store=store),
     "parquet": lambda store, _: ParquetFiles("a.parquet", store=store, prefetch_bytes=0),
 }
 

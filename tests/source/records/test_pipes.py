@@ -12,7 +12,7 @@ from tests.io.tars import make_tar
 from tests.source.records.test_names_in_lists import write_litdata, write_mds, write_wids
 
 from spdl.io import FormatError, TarFile, tar_index
-from spdl.source import Files, ImageFolder, JsonLines, LitDataShards, MDSShards, ParquetFiles, TarShards
+from spdl.source import Files, ImageFolder, JsonLines, LitDataShards, MDSShards, ParquetFiles, TarShards, TokenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ OPEN: dict[str, Callable[[Path, Path], Any]] = {
     "index": lambda path, folder: MDSShards(path.rename(folder / "index.json").parent),
     "litdata": lambda path, folder: write_litdata(folder, path.name)[0],
     "litdata index": lambda path, folder: LitDataShards(path.rename(folder / "index.json").parent),
+    "tokens": lambda path, folder: TokenFiles(path.rename(folder / "a.bin"), dtype="uint16"),
     "lines": lambda path, folder: JsonLines(path, cache=folder / "cache")[0],
 }
 

@@ -18,7 +18,7 @@ import numpy as np
 from spdl._check import show
 from spdl.io import FormatError
 from spdl.io._shared import kept_arrays
-from spdl.source._place import Place
+from spdl.source._place import Place, is_there
 from spdl.source._shards.sharded import kept_name
 from spdl.source._text.bounds import Bounds, Edges, Ends, Spans
 from spdl.source._text.megatron import load_megatron
@@ -51,7 +51,7 @@ def load_raw(files: Parts, place: Place, options: Options) -> Flat:
         OSError: If it cannot be read.
     """
     index = _beside(place, ".bin", ".idx")
-    if index is not None and _is_there(index):
+    if index is not None and is_there(index):
         return load_megatron(files, place, index, options)
     file = files.open(place)
     head = bytes(file.contents.read([0], [min(file.entry.size, _HEAD)])[0])
@@ -62,7 +62,7 @@ def load_raw(files: Parts, place: Place, options: Options) -> Flat:
             f"{place} is damaged: it says it has {count} tokens, and has {flat.size} of {dtype}", path=place.path
         )
     metadata = _beside(place, place.name[place.name.rfind(".") :], ".csv.gz")
-    if metadata is not None and _is_there(metadata):
+    if metadata is not None and is_there(metadata):
         listed = files.open(metadata)
         name = kept_name(f"token bounds {_VERSION}\n{flat.size}", metadata, listed.entry)
         kept = kept_arrays("tokens", name, options.cache, lambda: _read_bounds(metadata, listed.whole(), flat.size))
@@ -83,7 +83,7 @@ def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
     """
     index = place._replace(path=f"{place.path}.index")
     file = files.open(place)
-    if not _is_there(index):
+    if not is_there(index):
         if options.dtype is None:
             raise _without_type(place, f"{index.name} is missing, and ")
         flat = Flat.of(file, options.dtype, options)
@@ -208,11 +208,3 @@ def _beside(place: Place, ending: str, other: str) -> Place | None:
     if not place.path.endswith(ending):
         return None
     return place._replace(path=place.path.removesuffix(ending) + other)
-
-
-def _is_there(place: Place) -> bool:
-    try:
-        place.describe()
-    except FileNotFoundError:
-        return False
-    return True

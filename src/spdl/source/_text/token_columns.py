@@ -22,6 +22,8 @@ from spdl.source._text.token_shard import Cuts, Options, Parts, Tokens, TokenSha
 
 _VERSION = 1
 _FILE = b"ARROW1"
+_AT_ONCE = 1024
+"""So that a store is asked for many documents in one call."""
 
 
 class ColumnShard(TokenShard):
@@ -212,6 +214,9 @@ class ParquetTokens(ColumnShard):
     def __len__(self) -> int:
         return len(self._shard)
 
+    def blocks(self) -> list[int]:
+        return self._shard.group_sizes
+
     def lengths(self) -> Integers:
         return self._kept(self.place)
 
@@ -230,7 +235,9 @@ class ParquetTokens(ColumnShard):
         for group, (places, rows) in wanted.items():
             lists = self._cache.get((id(self), group), lambda group=group: self._decode(group))  # type: ignore[misc]
             for place, ids in zip(places, lists.read(rows), strict=True):
-                found[place] = ids
+                # A view would keep all of the row group.
+                found[place] = ids.copy()
+                found[place].setflags(write=False)
         return found
 
     def _decode(self, group: int) -> tuple[Lists, int]:
@@ -279,7 +286,12 @@ class MDSTokens(ColumnShard):
         return self._kept(self.place)
 
     def _measure(self) -> Mapping[str, Any]:
-        return {"lengths": np.array([len(self._read([number])[0]) for number in range(len(self))], np.int64)}
+        lengths = [
+            len(ids)
+            for first in range(0, len(self), _AT_ONCE)
+            for ids in self._read(list(range(first, min(first + _AT_ONCE, len(self)))))
+        ]
+        return {"lengths": np.array(lengths, np.int64)}
 
     def _read(self, numbers: list[int]) -> list[Tokens]:
         if not self._is_same:

@@ -149,6 +149,14 @@ class TokenFiles(ShardedRecords[Tokens, TokenShard]):
         return self._vocab_size
 
     @property
+    def block_sizes(self) -> list[int]:
+        """A new list of how many documents lie together: in each file, and in each row group of a Parquet file.
+
+        `BlockShuffledOrder` takes it as ``block``, so that an epoch in random order reads few of them at a time.
+        """
+        return [size for shard in self._shards for size in shard.blocks() if size]
+
+    @property
     def lengths(self) -> Integers:
         """How many tokens each document has, as a read-only array of int64. It is made when it is first asked for.
 

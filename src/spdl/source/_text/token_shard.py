@@ -10,7 +10,7 @@ import numpy as np
 
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
-from spdl.io._shared import CachePath, ChangedError
+from spdl.io._shared import CachePath, ChangedError, OneVersion, check_regular
 from spdl.source._place import Place
 from spdl.source._shards.sharded import Contents, MappedContents, open_contents
 from spdl.source._text.bounds import Bounds, Integers
@@ -88,27 +88,41 @@ class Parts:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        # Some stores name the version only when they answer a request.
+        self._stored: dict[str, OneVersion] = {}
 
     def open(self, place: Place) -> File:
         """Open a file in the version that it had the first time.
 
         Raises:
             ChangedError: If it has another one now.
+            FormatError: If it is a pipe, a socket or a device.
             OSError: If it cannot be read.
         """
-        while True:
+        known = self._entries.get(place.path)
+        if place.store is not None:
+            stored = self._stored[place.path] = OneVersion(place.store, place.path, known)
             entry = place.describe()
-            known = self._entries.setdefault(place.path, entry)
-            if known != entry:
-                raise ChangedError(
-                    f"{place} was written again since this source was made, so its documents lie elsewhere: make the "
-                    "source again",
-                    path=place.path,
-                )
-            contents = open_contents(place, entry)
-            # A file may have been replaced since it was looked at.
-            if place.store is not None or place.describe() == entry:
-                return File(place, contents, entry)
+            stored.check(entry)
+            return File(place, stored, entry)
+        while True:
+            check_regular(place.path)
+            entry = place.describe()
+            contents = open_contents(place)
+            # It may have been replaced since it was described.
+            if place.describe() == entry:
+                break
+        if self._entries.setdefault(place.path, entry) != entry:
+            raise ChangedError(
+                f"{place} was written again since this source was made, so its documents lie elsewhere: make the "
+                "source again",
+                path=place.path,
+            )
+        return File(place, contents, entry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        stored = {path: each.entry for path, each in self._stored.items() if each.entry is not None}
+        return {"_entries": self._entries | stored, "_stored": {}}
 
 
 class Flat(NamedTuple):
@@ -224,6 +238,10 @@ class TokenShard(abc.ABC):
             IndexError: If a document does not have such a part.
             OSError: If it cannot be read.
         """
+
+    def blocks(self) -> list[int]:
+        """Return how many documents lie together."""
+        return [len(self)]
 
     def flat(self) -> Tokens | None:
         """Return all tokens if they are mapped one after the other, each where the processor reads it at once."""
