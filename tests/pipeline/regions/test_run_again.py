@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+import psutil
 import pytest
+from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
@@ -109,6 +112,71 @@ class DiesAmongOthers:
         return item
 
 
+class EightItems:
+    """Items 0 to 7. It is over when it is told to: processes that know of the end get no more items."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(8)
+        wait_for(self.folder / "go on")
+
+
+class TakesARole:
+    """An initializer. The first process begins at once, the second when it is told to, and others when all is over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self) -> None:
+        for role, sign in (("dies", None), ("lives", "the region's thread is held"), ("late", "go on")):
+            if not (taken := self.folder / role).exists():
+                taken.write_text(str(os.getpid()))
+                if sign is not None:
+                    wait_for(self.folder / sign)
+                return
+
+
+class FailsAndDies:
+    """The first process fails on its first item. When the second one works, it dies of the next item."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, item: int) -> int:
+        if (self.folder / "dies").read_text() != str(os.getpid()):
+            (self.folder / "works").touch()
+        elif not (failed := self.folder / "failed").exists():
+            failed.write_text(str(item))
+            raise ValueError("It fails.")
+        else:
+            wait_for(self.folder / "works")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class HoldsThread(logging.Handler):
+    """Keeps the thread that listens to the workers, which logs what fails there, until the first process is dead."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "It fails." in record.getMessage():
+            (self.folder / "the region's thread is held").touch()
+            dying = int((self.folder / "dies").read_text())
+            assert wait_until(lambda: not is_running(dying), 60)
+
+
 class DiesBeforeItBegins:
     """An initializer that kills its process the first few times, as the system does while memory is short."""
 
@@ -146,11 +214,39 @@ def test_items_are_run_again_by_others_while_the_new_process_begins(
     )
     with pipeline.auto_stop():
         try:
-            came = [pipeline.get_item(timeout=20) for _ in range(30)]
+            came = [pipeline.get_item(timeout=60) for _ in range(30)]
         finally:
             (tmp_path / "go on").touch()
         assert list(pipeline.get_iterator(timeout=60)) == []
     assert (came if output_order == "input" else sorted(came)) == list(range(30))
+
+
+@pytest.mark.parametrize("output_order", ["completion", "input"])
+def test_what_another_process_has_told_counts_before_a_death(
+    tmp_path: Path, output_order: Literal["completion", "input"]
+) -> None:
+    # That it has begun, here: so it gets the items again, and not the new process, which begins late.
+    held = HoldsThread(tmp_path)
+    logging.getLogger("spdl").addHandler(held)
+    pipeline = (
+        PipelineBuilder[int, int]()
+        .add_source(EightItems(tmp_path))
+        .to(ProcessPoolExecutorConfig(2, TakesARole(tmp_path), on_death="rerun"))
+        .pipe(FailsAndDies(tmp_path), output_order=output_order)
+        .to(MAIN_PROCESS)
+        .add_sink()
+        .build(num_threads=1)
+    )
+    try:
+        with pipeline.auto_stop():
+            try:
+                came = [pipeline.get_item(timeout=60) for _ in range(7)]
+            finally:
+                (tmp_path / "go on").touch()
+            assert list(pipeline.get_iterator(timeout=60)) == []
+    finally:
+        logging.getLogger("spdl").removeHandler(held)
+    assert sorted([*came, int((tmp_path / "failed").read_text())]) == list(range(8))
 
 
 @pytest.mark.parametrize("continuous", [False, True])

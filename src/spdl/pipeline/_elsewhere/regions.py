@@ -350,8 +350,13 @@ class Staff:
             listened = [peer for peer in left if not peer.paused]
             # More may have been read of a worker than what found no room: no descriptor tells about it.
             unread = [peer for peer in listened if peer in self._unread]
-            for peer in unread or self._await(engine, listened):
-                self._receive(region, peer)
+            dead = self._receive_all(region, unread or self._await(engine, listened))
+            if dead:
+                # What the others have told by now is known before the items of the dead are dealt out again: one may
+                # have begun, and so get them in place of a process that begins only now.
+                dead += self._receive_all(region, [peer for peer in listened if peer not in dead])
+            for peer in dead:
+                self._bury(region, peer)
 
     def _await(self, engine: Engine, peers: list[Peer]) -> list[Peer]:
         assert self._ear is not None
@@ -371,21 +376,24 @@ class Staff:
                 self._ear.recv(4096)
         return list(dict.fromkeys(owners[descriptor] for descriptor in ready if descriptor in owners))
 
-    def _receive(self, region: RegionNode, peer: Peer) -> None:
-        """Receive all that a worker has sent, until it finds no room."""
+    def _receive_all(self, region: RegionNode, peers: list[Peer]) -> list[Peer]:
+        """Receive what workers have sent, and return those that have ended."""
+        return [peer for peer in peers if not self._receive(region, peer)]
+
+    def _receive(self, region: RegionNode, peer: Peer) -> bool:
+        """Receive all that a worker has sent, until it finds no room. Return False if it has ended."""
         engine = region.engine
         self._unread.discard(peer)
         while not (region.cancelled or engine.stopping):
             if peer.paused:
                 self._unread.add(peer)
-                return
+                break
             try:
                 report, *values = peer.channel.receive(0)
             except TimeoutError:
-                return
+                break
             except (PeerGone, ChannelClosed):
-                self._bury(region, peer)
-                return
+                return False
             with engine.lock:
                 region.received(peer, report, values)
                 del values, report
@@ -397,6 +405,7 @@ class Staff:
                 engine.progressed()
                 if engine.drops:
                     engine.drop_deferred()
+        return True
 
     def _publish(self, engine: Engine) -> None:
         """Write on the page what has happened, if that is due. Waking an idle worker for it would take longer."""
