@@ -302,24 +302,28 @@ class Sender:
         books, crew = self.books, self.crew if call is None else call.crew
         self.transport.prepare(until, crew)
         failures, faulty = 0, 0
+        before = ""
         while True:
-            if not books.begin(until - self.monotonic()):
-                before = f", after {failures} failed attempts" if failures else ""
-                raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
+            turn = threading.Lock()
             try:
+                if not books.begin(turn, until - self.monotonic()):
+                    raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
                 race = _Race(self, crew, request, until)
                 answer = race.run() if call is None else call.run(race)
                 if not isinstance(answer, Exception):
                     race.book(answer)
                     return answer
             finally:
-                books.end()
+                try:
+                    books.end(turn)
+                except BaseException:  # A Ctrl-C.
+                    books.end(turn)
+                    raise
             now = self.monotonic()
             failures += race.failures
             if not isinstance(answer, FailedAttemptError):
-                if now >= until and failures:
-                    answer = StoreError(f"{answer}, after {failures} failed attempts")
-                raise answer
+                raise StoreError(f"{answer}{before}") if before and now >= until else answer
+            before = f"; attempt {failures} failed: {answer.reason}"
             faulty += answer.kind in _FAULTY
             pause = full_jitter(failures, self._random) + (answer.retry_after or 0.0)
             unreached = failures >= _MOST_UNREACHED and not books.reached
@@ -396,11 +400,18 @@ class _Race:
             if self._outcome is None:
                 self._ended.get()
         finally:
-            self._crew.forget(self)
-            if self._outcome is None:  # It was interrupted.
-                self.end(StoreError("nobody waits for it"))
+            try:
+                self._leave()
+            except BaseException:  # A Ctrl-C.
+                self._leave()
+                raise
         assert self._outcome is not None
         return self._outcome
+
+    def _leave(self) -> None:
+        self._crew.forget(self)
+        if self._outcome is None:  # It was interrupted.
+            self.end(StoreError("nobody waits for it"))
 
     def _new_attempt(self) -> Attempt:
         return self._sender.transport.attempt(self._request, self._until, self._crew)

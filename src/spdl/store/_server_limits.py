@@ -292,7 +292,7 @@ class Books:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(_COUNTED, 0)
-        self._in_flight = 0
+        self._under_way: set[threading.Lock] = set()
         self._waiting: deque[threading.Lock] = deque()
         self._waited = 0.0
         self._gradient = Gradient()
@@ -308,53 +308,41 @@ class Books:
     @property
     def has_room(self) -> bool:
         """Whether a request would have to wait for nothing."""
-        return not self._waiting and self._in_flight < self._gradient.limit
+        return not self._waiting and len(self._under_way) < self._gradient.limit
 
-    def begin(self, seconds: float) -> bool:
+    def begin(self, turn: threading.Lock, seconds: float) -> bool:
         """Take a place for a request, and return whether there is one within `seconds`.
 
-        Places are given in the order of the calls.
+        Places are given in the order of the calls. A Ctrl-C may come between any two steps, so the caller has a lock of
+        its own for each request, to `end` it whatever was done.
         """
         with self._lock:
             if self.has_room:
-                self._admit()
+                self._admit(turn)
                 return True
-            turn = threading.Lock()
             turn.acquire()
             self._waiting.append(turn)
         began = time.monotonic()
-        try:
-            turn.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
-        except BaseException:  # It was interrupted.
-            with self._lock:
-                if self._has_place(turn):
-                    self._leave()
-            raise
+        turn.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         with self._lock:
             self._waited += time.monotonic() - began
-            return self._has_place(turn)
+            return turn in self._under_way
 
-    def _has_place(self, turn: threading.Lock) -> bool:
-        """Return whether a turn has come; if not, remove it."""
-        if turn not in self._waiting:
-            return True
-        self._waiting.remove(turn)
-        return False
-
-    def _admit(self) -> None:
-        self._in_flight += 1
+    def _admit(self, turn: threading.Lock) -> None:
+        self._under_way.add(turn)
         self._counts["requests"] += 1
         self.hedging.count()
 
-    def _leave(self) -> None:
-        self._in_flight -= 1
-        while self._waiting and self._in_flight < self._gradient.limit:
-            self._admit()
-            self._waiting.popleft().release()
-
-    def end(self) -> None:
+    def end(self, turn: threading.Lock) -> None:
+        """Give away the place that a request has or waits for. If this is interrupted, it can be called again."""
         with self._lock:
-            self._leave()
+            if turn in self._under_way:
+                self._under_way.remove(turn)
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            while self._waiting and len(self._under_way) < self._gradient.limit:
+                self._admit(self._waiting[0])
+                self._waiting.popleft().release()
 
     def answered(
         self,
@@ -387,7 +375,7 @@ class Books:
             self._latencies.add(seconds)
             self.hedging.learn(asked, length, seconds, hedges=hedges)
             if first_byte is not None:
-                self._gradient.answered(first_byte, self._in_flight)
+                self._gradient.answered(first_byte, len(self._under_way))
                 self.gap.learn(length, first_byte, received)
 
     def count(self, counter: str) -> None:
@@ -412,7 +400,7 @@ class Books:
         with self._lock:
             return StoreStatistics(
                 **self._counts,
-                in_flight=self._in_flight,
+                in_flight=len(self._under_way),
                 limit=self._gradient.limit,
                 waited_seconds=self._waited,
                 p50_seconds=self._latencies.quantile(0.5),

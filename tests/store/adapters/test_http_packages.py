@@ -90,8 +90,9 @@ def test_http_store_uses_the_proxy_of_the_environment(proxy: list[str]) -> None:
     assert base64.b64decode(told) == b"me:pa ss"
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_http_store_asks_a_proxy_for_a_way_to_what_is_encrypted(proxy: list[str]) -> None:
-    store = HTTPStore("https://far.example", timeout=1)
+    store = HTTPStore("https://far.example")
     with pytest.raises(
         StoreError, match=r"the proxy 127\.0\.0\.1:\d+ of the environment: Tunnel connection failed: 403"
     ):
@@ -122,6 +123,7 @@ def test_http_store_shows_no_secret_of_a_proxy_that_repeats_the_request(monkeypa
         assert secret not in "".join(traceback.format_exception(found.value))
 
 
+@pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_http_store_names_the_proxy_that_does_not_answer(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -130,7 +132,7 @@ def test_http_store_names_the_proxy_that_does_not_answer(scheme: str, monkeypatc
         monkeypatch.delenv(name, raising=False)
     for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
         monkeypatch.setenv(name, f"http://me:S3cr3tOfMine@{dead}")
-    store = HTTPStore(f"{scheme}://far.example", timeout=1)
+    store = HTTPStore(f"{scheme}://far.example")
     with pytest.raises(StoreError, match=f": the proxy {dead} of the environment: Connection refused") as e:
         store.get("x")
     store.close()

@@ -24,7 +24,6 @@ from spdl.observe import record_trace
 from spdl.pipeline import PipelineBuilder
 from spdl.source import ImageList, MediaList
 from spdl.store import FsspecStore, HTTPStore, open_store
-from spdl.store import _requests as sender
 from spdl.store._identity import SecretAddress
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def closed() -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sender, "full_jitter", lambda *_: 0.0)
+def _new_stores(no_pauses: None) -> Iterator[None]:
     yield
     forget_stores()
 

@@ -162,15 +162,36 @@ def test_silence_ends_an_attempt_and_then_the_request() -> None:
     assert server.now - START <= 120
 
 
+def take_all_places(books: Books) -> list[threading.Lock]:
+    turns = []
+    while books.has_room:
+        turns.append(threading.Lock())
+        assert books.begin(turns[-1], 0)
+    return turns
+
+
 def test_a_request_that_waits_for_its_turn_ends_in_time() -> None:
     server = SimulatedServer(lambda *_: Reply(0.04, b"good"), seconds=0.2)
-    while server.books.has_room:
-        assert server.books.begin(0)
+    turns = take_all_places(server.books)
     with pytest.raises(StoreError, match=r"^no answer in 0\.2 s: too many other requests were under way$"):
         server.sender.answer(Request("a", 0, 100), server.sender.until())
     assert not server.sent
-    server.books.end()
+    server.books.end(turns[0])
     assert bytes(server.sender.answer(Request("a", 0, 100), server.sender.until()).content) == b"good"
+    server.sender.close()
+
+
+def test_a_deadline_names_the_last_failure() -> None:
+    server = SimulatedServer(lambda *_: Reply(0.04, busy()), seconds=0.2)
+
+    def wait_while_others_come(_: threading.Event, seconds: float) -> None:
+        server.now += seconds
+        take_all_places(server.books)
+
+    server.sleep = wait_while_others_come  # type: ignore[method-assign]
+    server.sender = Sender(server, server.books, 0.2, monotonic=lambda: server.now, sleep=server.sleep)
+    with pytest.raises(StoreError, match=r"^no answer in 0\.2 s: too many other .* under way; attempt 1 failed: busy$"):
+        server.sender.answer(Request("a", 0, 100), server.sender.until())
     server.sender.close()
 
 
@@ -242,12 +263,11 @@ def test_an_error_ends_the_whole_call() -> None:
 
 def test_places_are_given_in_turn_and_no_more_than_the_limit() -> None:
     books, order = Books(), list[int]()
-    for _ in range(8):
-        assert books.begin(0)
-    assert not books.has_room
+    turns = take_all_places(books)
+    assert len(turns) == 8
 
     def begin(number: int) -> None:
-        assert books.begin(60)
+        assert books.begin(threading.Lock(), 60)
         order.append(number)
 
     with ThreadPoolExecutor(5) as pool:
@@ -256,7 +276,7 @@ def test_places_are_given_in_turn_and_no_more_than_the_limit() -> None:
             assert wait_until(lambda number=number: len(books._waiting) == number + 1, 60)  # type: ignore[misc]
         assert books.statistics().in_flight == books.statistics().limit == 8
         for number in range(5):
-            books.end()
+            books.end(turns.pop())
             assert wait_until(lambda number=number: len(order) == number + 1, 60)  # type: ignore[misc]
     assert order == [0, 1, 2, 3, 4]
     assert books.statistics().waited_seconds > 0
