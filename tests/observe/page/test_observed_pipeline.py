@@ -182,6 +182,34 @@ def test_a_consumer_that_waits_is_seen() -> None:
         assert page.observe().consumer_waiting_since == 0
 
 
+def test_a_consumer_that_waits_before_the_first_worker_begins_is_seen() -> None:
+    waits, gate = threading.Event(), threading.Event()
+
+    def hold_back(_: Any, event: str, called: Any) -> None:
+        if threading.current_thread() is not reader:  # A worker, at its very first step.
+            sys.setprofile(None)
+            assert waits.wait(60)
+        elif event == "c_call" and called.__name__ == "acquire" and called.__self__.locked():
+            sys.setprofile(None)
+            waits.set()
+
+    pipeline = source(itertools.count()).pipe(lambda _: gate.wait()).add_sink().build(num_threads=1)
+    reader = threading.Thread(target=pipeline.get_item)
+    before = time.perf_counter()
+    threading.setprofile(hold_back)
+    try:
+        pipeline.start()
+        reader.start()
+    finally:
+        threading.setprofile(None)
+    try:
+        assert before < own_page(pipeline).observe().consumer_waiting_since < time.perf_counter()
+    finally:
+        gate.set()
+        reader.join()
+        pipeline.stop()
+
+
 class TestTheEnd:
     def pages(self) -> list[ObservedPipeline]:
         return find_pipelines(os.getpid())
