@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 # For Python, a joined thread is gone a moment earlier than for the kernel. What ends by itself has to get a core first.
+# These are seconds of pauses, not of a clock: if the machine stands still for as long, nothing could end meanwhile.
 _GRACE_SECONDS = 5.0
 
 # A process that is killed leaves its segments to a helper, which gets around to removing them late on a busy machine.
@@ -127,16 +128,16 @@ def _list_resources() -> Resources:
 def _find_leaks(before: Resources) -> list[str]:
     """Return the resources that are here now but not before, after waiting for those that are about to go."""
     leaks = {key: text for key, text in _list_resources().items() if key not in before}
-    start = time.monotonic()
-    pause, late = 0.01, False
-    while leaks and not late:
-        # The last look begins after the grace, since looking takes long on a busy machine.
+    waited, pause = 0.0, 0.01
+    while leaks:
         only_segments = all(key[0] == "segment" for key in leaks)
-        late = time.monotonic() - start > (_GRACE_SECONDS_OF_SEGMENTS if only_segments else _GRACE_SECONDS)
+        if waited > (_GRACE_SECONDS_OF_SEGMENTS if only_segments else _GRACE_SECONDS):
+            break
         # The collector releases objects that only a reference cycle holds, at a time that no test chooses. A thread
         # that is about to end may still hold the cycle at first.
         gc.collect()
         time.sleep(pause)
+        waited += pause
         pause = min(2 * pause, 0.2)
         # Resources that appear after the test belong to another process, or to something that the test left behind.
         here = _list_resources()
