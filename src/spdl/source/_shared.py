@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
+from spdl.source._orders.order import refuse_batches
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._record_source import Defect, is_defect, name_of, read_apart
@@ -32,5 +33,6 @@ __all__ = [
     "name_of",
     "place_of",
     "read_apart",
+    "refuse_batches",
     "warn_of_idle_rank",
 ]

@@ -16,7 +16,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
 from spdl.source import EpochOrder, SequentialOrder, ShuffledOrder
-from spdl.source._shared import warn_of_idle_rank
+from spdl.source._shared import refuse_batches, warn_of_idle_rank
 
 # So many batches are made at once, at the most: with more, memory would grow with the number of cores.
 BATCHES_AT_ONCE = 4
@@ -254,6 +254,7 @@ def make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int)
         )
         remedy = "For chosen positions, the docs have such an order at `.select` of the page 'From WebDataset'."
         refuse(TypeError, "order", accepted, order, remedy if isinstance(order, Iterable) else "")
+    refuse_batches("order", order)
     if not len(order):
         refuse(ValueError, "order", "an order of at least one sample", order, "It chooses none.")
     if shuffle:

@@ -13,7 +13,14 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import EpochOrder, KeyedPermutation, Recent, ShuffledOrder, check_positions
+from spdl.source._orders.order import (
+    EpochOrder,
+    KeyedPermutation,
+    Recent,
+    ShuffledOrder,
+    check_positions,
+    refuse_batches,
+)
 from spdl.source._orders.weighted import to_weights
 
 if TYPE_CHECKING:
@@ -199,6 +206,7 @@ def _to_order(part: int | EpochOrder, number: int, seed: int) -> EpochOrder:
     if isinstance(part, EpochOrder):
         if not len(part):
             refuse(ValueError, f"parts[{number}]", "an order of at least one item", part)
+        refuse_batches(f"parts[{number}]", part)
         return part
     size = check_int(f"parts[{number}]", part, least=1, accepted="a number of items of at least 1, or an EpochOrder")
     return ShuffledOrder(size, seed=random_key(seed, -12, number))

@@ -73,6 +73,9 @@ class EpochOrder(Protocol):
     `SequentialOrder`, `ShuffledOrder`, `BlockShuffledOrder`, `WeightedOrder`, `BucketedOrder`, `MixedOrder` and
     `PackedOrder`.
 
+    An order whose positions are batches of varying size has two more: ``makes_batches``, which is True, and
+    ``batch(number, epoch)``, which returns the indices of the items of a batch that `take` has named.
+
     Example:
         >>> import numpy as np
         >>> from spdl.source import EpochOrder, EpochSampler
@@ -105,6 +108,18 @@ class EpochOrder(Protocol):
         Raises:
             Exception: Any; the sampler's iterator passes it on.
         """
+
+
+def makes_batches(order: EpochOrder) -> bool:
+    """Return whether the positions of an order are batches."""
+    return getattr(order, "makes_batches", False) is True
+
+
+def refuse_batches(argument: str, order: EpochOrder) -> None:
+    """Raise ValueError if the positions of an order are batches, where those of items are wanted."""
+    if makes_batches(order):
+        remedy = "Let `EpochSampler(order).batch_sampler` yield its batches."
+        refuse(ValueError, argument, "an order of items, not one that makes batches", order, remedy)
 
 
 _LARGEST = 2**48

@@ -7,7 +7,7 @@ from typing import Any
 
 from spdl._check import check_flag, check_int, check_str, positive, refuse
 from spdl._ranges import Ranges
-from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder
+from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder, makes_batches
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_state import (
@@ -47,7 +47,8 @@ class EpochSampler:
     Args:
         order: The number of items, or an `EpochOrder`, which says which index comes where.
         batch_size: How many items a rank takes in a step. It decides how the ranks share the items, so pass the batch
-            size of the loader.
+            size of the loader. It must be 1 if the order makes the batches, such as `BucketedOrder` with
+            ``tokens_per_batch``: then "items" are batches here, and only `batch_sampler` can be iterated.
         shuffle: Whether to yield the items in another random order each epoch (`ShuffledOrder`), or unchanged. Only for
             a number of items.
         seed: The seed of the random order. Only for a number of items.
@@ -99,6 +100,8 @@ class EpochSampler:
     ) -> None:
         self.order = _make_order(order, shuffle=check_flag("shuffle", shuffle), seed=seed)
         self.batch_size = positive("batch_size", batch_size)
+        if self.batch_size > 1 and makes_batches(self.order):
+            refuse(ValueError, "batch_size", "1 with an order that makes the batches itself", batch_size)
         self.drop_last = check_flag("drop_last", drop_last)
         self.even_batches = check_flag("even_batches", even_batches)
         found_rank = rank is None and world_size is None
@@ -163,8 +166,14 @@ class EpochSampler:
 
         Raises:
             TypeError, ValueError: If `position` is not an int of at least 0.
+            TypeError: If the order makes batches.
         """
         position = check_int("position", position, least=0)
+        if makes_batches(self.order):
+            raise TypeError(
+                f"The positions of {self.order!r} are batches, so there are no single indices to yield: iterate over "
+                "`batch_sampler` of this EpochSampler, which yields the indices of each batch."
+            )
         return self._passes.iterate(position)
 
     def set_epoch(self, epoch: int) -> None:
@@ -323,7 +332,8 @@ def _delivered_by_all(state: EpochState) -> Ranges:
 class EpochBatchSampler:
     """The indices of an `EpochSampler` as lists, a list for each step. It shares the sampler's epoch and state.
 
-    All lists have ``batch_size`` indices, save the last and, if a pass was cut, the first.
+    All lists have ``batch_size`` indices, save the last and, if a pass was cut, the first. If the order makes the
+    batches, such as `BucketedOrder` with ``tokens_per_batch``, they have as many as it says.
     `EpochSampler.batch_sampler` makes it.
 
     Example:
@@ -337,9 +347,9 @@ class EpochBatchSampler:
         self._passes = passes
 
     @property
-    def batch_size(self) -> int:
-        """The number of indices of a full batch."""
-        return self.sampler.batch_size
+    def batch_size(self) -> int | None:
+        """The number of indices of a full batch; None if the order makes batches of varying size."""
+        return None if makes_batches(self.sampler.order) else self.sampler.batch_size
 
     @property
     def drop_last(self) -> bool:

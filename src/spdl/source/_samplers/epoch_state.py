@@ -9,7 +9,7 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, refuse, show
 from spdl._ranges import Ranges
-from spdl.source._orders.order import EpochOrder, ranges_of_chunks
+from spdl.source._orders.order import EpochOrder, makes_batches, ranges_of_chunks
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
 
@@ -75,6 +75,7 @@ class EpochPass:
         """Yield a list of indices for each step, from the pass's batch of a number on."""
         steps = self._steps()
         places = self.places_of_batches(Ranges([(0, number)]))
+        together = makes_batches(self.order)
         self.taken = places.stop
         for first, last in ranges_of_chunks(len(steps), number):
             numbers = steps.parts([(first, last)])
@@ -84,7 +85,8 @@ class EpochPass:
             indices = self._indices(starts[0], stops[-1])
             for start, stop in zip(starts, stops, strict=True):
                 self.taken = stop
-                yield indices[start - starts[0] : stop - starts[0]]
+                batch = indices[start - starts[0] : stop - starts[0]]
+                yield self._documents(batch[0]) if together else batch
         self.ended = True
 
     def places_of_batches(self, numbers: Ranges) -> Ranges:
@@ -105,6 +107,11 @@ class EpochPass:
         """Return the steps of the plan that have items in this pass."""
         size = self.plan.sharing.batch_size
         return Ranges((start // size, (stop - 1) // size + 1) for start, stop in self._turns.runs)
+
+    def _documents(self, number: int) -> list[int]:
+        order: Any = self.order
+        documents: list[int] = order.batch(number, self.epoch).tolist()
+        return documents
 
     def _indices(self, start: int, stop: int) -> list[int]:
         turns = self._turns.select(np.arange(start, stop, dtype=np.int64))
