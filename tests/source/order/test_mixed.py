@@ -30,7 +30,8 @@ def test_each_dataset_yields_all_its_items_before_one_again(
 ) -> None:
     """Whatever the rounds and the epochs of the mix are."""
     sizes, weights = zip(*parts, strict=True)
-    rounds = MixedOrder(sizes, weights=weights, num_samples=1, seed=seed)._round
+    turns: Any = MixedOrder(sizes, weights=weights, num_samples=1, seed=seed)._turns
+    rounds: int = turns.round
     order = MixedOrder(sizes, weights=weights, num_samples=-(-2 * rounds // epochs), seed=seed)
     found = [order.locate(index) for index in take(order, epochs)[: 2 * rounds]]
     counts = Counter(found)

@@ -139,6 +139,22 @@ def check_epochs(parts: list[Any], noted: list[Part]) -> None:
             )
 
 
+def check_stages(parts: list[Any], noted: list[Part]) -> None:
+    """Raise RuntimeError if a sampler has begun another stage of a mix with the state that `note_parts` found.
+
+    The state of a loader counts batches, and may be from before the last one that was received.
+    """
+    for part, it in zip(parts, noted, strict=True):
+        before = it["state"].get("mix") if isinstance(it.get("state"), dict) else None
+        if before is not None and part.state_dict().get("mix") != before:
+            raise RuntimeError(
+                "The state is from another stage of a MixedOrder, and a PyTorchDataLoader goes on only with the same "
+                "one. Load the state of the sampler into the sampler of the new loader: what `state_dict()` of the "
+                "sampler returned before the epoch, advanced by the batches that the loop has received: "
+                "`batch_sampler.advance_state(before, batches)`."
+            )
+
+
 _PLAIN = {int, str, float, bool, type(None)}
 
 

@@ -13,6 +13,7 @@ from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpac
 from spdl.dataloader._pytorch.samplers import (
     Part,
     check_epochs,
+    check_stages,
     class_name,
     has_epoch,
     note_parts,
@@ -134,6 +135,7 @@ def _restore_samplers(sampler: Any, noted: list[Part], iterator: Any = None) -> 
     try:
         tell_epochs(sampler, noted)
         restore_parts(sampler, noted)
+        check_stages(parts_of(sampler), noted)
         if iterator is not None:
             _try_iterator(sampler, iterator)
             restore_parts(sampler, noted)

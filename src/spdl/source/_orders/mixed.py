@@ -6,31 +6,24 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
-from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from spdl._check import check_int, check_iterable, positive, refuse
+from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import (
-    EpochOrder,
-    KeyedPermutation,
-    Recent,
-    ShuffledOrder,
-    check_positions,
-    refuse_batches,
-)
+from spdl.source._orders.corpus import Corpus, Phase
+from spdl.source._orders.item_turns import ItemTurns
+from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, refuse_batches
+from spdl.source._orders.token_turns import TokenTurns
 from spdl.source._orders.weighted import to_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
+Unit: TypeAlias = Literal["items", "tokens"]
 
 _LARGEST = 2**48
-# How finely weights are distinguished, and how many draws hold them exactly.
-_MOST_SLOTS = 65_536
-_FEWEST_SLOTS = 1024
 # States shall stay short.
 _LONG = 300
 
@@ -39,11 +32,28 @@ class MixedOrder:
     """Several datasets mixed in given proportions, each of which goes through separate epochs.
 
     A small dataset with a high weight is gone through several times while a large one is gone through once. Nothing is
-    drawn independently: in every round of 1,024 to 65,536 draws the proportions are exact, and each dataset yields each
-    of its items once before it yields one again, also across the epochs of the mix. A round is short where the weights
-    are small ints, such as 3 and 1, and has 65,536 draws if they are fractions, such as 0.7 and 0.3. Which dataset
-    yields what is a function of the position alone. So the mix can be shared among ranks, cut and resumed like any
-    other order.
+    drawn independently. Which dataset yields what is a function of the position alone, so the mix can be shared among
+    ranks, cut and resumed like any other order.
+
+    **By items.** In every round of 1,024 to 65,536 draws the proportions of items are exact, and each dataset yields
+    each of its items once before it yields one again, also across the epochs of the mix. A round is short where the
+    weights are small ints, such as 3 and 1, and has 65,536 draws if they are fractions, such as 0.7 and 0.3.
+
+    **By tokens.** If items are documents of very different lengths, their number says little: of two corpora mixed half
+    and half by items, one with documents a quarter as long has a fifth of the tokens. With ``unit="tokens"`` the
+    weights are shares of the tokens, at every moment: a corpus of weight w, the weights adding up to 1, is never
+    further from its share than the length of its longest document and w times the sum of the longest documents of all
+    corpora. Its documents still come once each before one comes again. Each corpus is a line of its documents, scaled
+    by its weight; a document has its turn at a random point in the middle of its stretch, and the mix follows all lines
+    together, as fair queueing does with the packets of networks. The place in the lines depends on the documents
+    before, so entering the mix far from any place it was at takes about half a second for a million documents.
+
+    **Stages.** Give the mixes of a run whose weights change, or whose corpora grow, the numbers 0, 1, 2, and so on as
+    `stage`. `EpochSampler.load_state_dict` of a later stage then takes the state of an earlier one. It begins at the
+    start of its mix, and each corpus goes on after the documents that were drawn: what is left of its pass comes
+    first, and new documents with it. The later mix must have the same `seed` and begin with the same corpora; a
+    corpus may have a weight of 0, and others may follow. A corpus given as a number may have become larger, if its new
+    items follow the old ones; one given as an order must be the same. A stage can end after any step of all ranks.
 
     The indices are as in the datasets put one after the other, as in ``torch.utils.data.ConcatDataset``. `locate`
     returns the dataset and the item of an index.
@@ -53,17 +63,26 @@ class MixedOrder:
         sizes: How many items each dataset has. None takes the order's ``num_items``, if it has one, or the
             length of its epoch. Give it if a custom order leaves items out or repeats some, since the indices
             of the next dataset follow.
-        weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None takes the length of each
-            one's epoch, which is its number of items unless a custom order leaves some out or repeats some.
-            Weights that are not small ints are rounded to multiples of 1/65,536 of their sum, and none above 0 to 0.
+        weights: How often each dataset's turn comes, or which share of the tokens it has, in any unit: numbers of at
+            least 0. None takes the length of each one's epoch, which is its number of items unless a custom order
+            leaves some out or repeats some; by tokens, the number of tokens of all its items. By items, weights that
+            are not small ints are rounded to multiples of 1/65,536 of their sum, and none above 0 to 0.
         num_samples: The number of items of an epoch of the mix. None is the sum of the lengths of the epochs of all
             datasets whose weight is above 0.
         seed: The run. Any int.
+        unit: ``"items"`` or ``"tokens"``.
+        lengths: For each dataset the number of tokens of each of its items, ints of at least 0, such as
+            `TokenFiles.lengths`. Arrays are not copied, so they may be mapped files. Needed by tokens; by items they
+            only let `drawn` count tokens.
+        repeat: Whether a dataset that was gone through begins again. If not, the mix has one epoch, which ends before
+            the first item that would come again, and `num_samples` must not be more. By tokens, this makes the order
+            go through the whole mix once when it is made.
+        stage: The number of the stage.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `parts` is empty, if one is empty, if `sizes` are not one number for each, or if `weights` are
-            not one number of at least 0 for each, with one above 0.
+        ValueError: If `parts` is empty, if one is empty, if `sizes`, `lengths` or `weights` are not one for each, if a
+            weight is negative or all are 0, or if there are fewer items than `num_samples` and none may come again.
 
     Example:
         >>> from spdl.source import EpochSampler, MixedOrder
@@ -73,6 +92,13 @@ class MixedOrder:
         [(0, 5), (1, 5)]
         >>> sum(index >= 1000 for index in indices) in range(80, 120)
         True
+
+        Half of the tokens each, of documents of 10 and of 90 tokens:
+
+        >>> lengths = [[10] * 9000, [90] * 1000]
+        >>> order = MixedOrder([9000, 1000], weights=[1, 1], unit="tokens", lengths=lengths)
+        >>> order.drawn(0, 5000)
+        ([4500, 500], [45000, 45000])
     """
 
     def __init__(
@@ -84,43 +110,122 @@ class MixedOrder:
         weights: Sequence[float] | None = None,
         num_samples: int | None = None,
         seed: int = 0,
+        unit: Unit = "items",
+        lengths: Sequence[ArrayLike] | None = None,
+        repeat: bool = True,
+        stage: int = 0,
     ) -> None:
         self.seed = check_int("seed", seed, least=None)
         check_iterable("parts", parts, "the orders of several datasets, or their numbers of items, in a list")
-        self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(parts))
+        given = list(parts)
+        self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(given))
         if not self.parts:
             refuse(ValueError, "parts", "at least one dataset", parts)
-        lengths = [len(part) for part in self.parts]
-        shares = to_weights("weights", lengths if weights is None else weights)
-        if shares.size != len(lengths):
-            refuse(ValueError, "weights", f"{len(lengths)} numbers, one for each part", weights)
+        check_choice("unit", unit, get_args(Unit))
+        self.unit: Unit = unit
+        self.repeat = check_flag("repeat", repeat)
+        self.stage = check_int("stage", stage, least=0)
         self._sizes = _check_sizes(sizes, self.parts)
         self._starts = [0, *accumulate(self._sizes)]
         if self._starts[-1] > _LARGEST:
             refuse(ValueError, "parts", f"at most {_LARGEST} items in all", parts)
-        self._slots = _to_slots(shares)
-        self._bounds = np.cumsum(self._slots)
-        self._round = int(self._bounds[-1])
-        likely = sum(length for length, slots in zip(lengths, self._slots.tolist(), strict=True) if slots)
-        self._size = likely if num_samples is None else positive("num_samples", num_samples)
-        if self._size > _LARGEST:
+        self._lengths = None if lengths is None else _check_lengths(lengths, self._sizes)
+        if self._lengths is None and unit == "tokens":
+            refuse(TypeError, "lengths", 'the lengths of the documents of each part with unit="tokens"', lengths)
+        self.weights = self._check_weights(weights)
+        # The user's own orders are the same in all stages.
+        seeds = [
+            None if isinstance(part, EpochOrder) else random_key(self.seed, -12, n) for n, part in enumerate(given)
+        ]
+        self._seeds: tuple[int | None, ...] = tuple(seeds)
+        self._num_samples = None if num_samples is None else positive("num_samples", num_samples)
+        if self._num_samples is not None and self._num_samples > _LARGEST:
             refuse(ValueError, "num_samples", f"at most {_LARGEST}", num_samples)
-        self._rounds = Recent(self._make_round)
+        phases = [(Phase(size, 0),) for size in self._sizes]
+        self._begin(phases, [0] * len(phases), None)
+
+    def _begin(self, phases: Sequence[tuple[Phase, ...]], tokens: list[int] | None, size: int | None) -> None:
+        """Let the stage begin after what was drawn of each part.
+
+        Args:
+            phases: The sizes that each part had, and what was drawn.
+            tokens: How many tokens of each part were drawn, if it is known.
+            size: The number of items of an epoch, if it is known.
+        """
+        self._corpora = [
+            Corpus(part, each, seed) for part, each, seed in zip(self.parts, phases, self._seeds, strict=True)
+        ]
+        self._tokens = tokens
+        if self.unit == "items":
+            self._turns: ItemTurns | TokenTurns = ItemTurns(self.weights, self.seed)
+        else:
+            assert self._lengths is not None
+            self._turns = TokenTurns(self.weights, self._lengths, self._take_part, self.seed)
+        self._size = self._find_size() if size is None else size
+        self._fingerprint: str | None = None
+
+    def _find_size(self) -> int:
+        if self.repeat:
+            likely = sum(len(part) for part, weight in zip(self.parts, self.weights.tolist(), strict=True) if weight)
+            return self._num_samples or likely
+        left = np.array([corpus.left for corpus in self._corpora], dtype=np.int64)
+        size = self._turns.certain(left)
+        count = 32
+        while True:
+            turns = np.arange(size, size + count, dtype=np.int64)
+            count = min(2 * count, 8192)
+            parts, draws = self._turns.take(turns)
+            beyond = np.flatnonzero(draws >= left[parts])
+            if beyond.size:
+                size += int(beyond[0])
+                break
+            size += turns.size
+            if self._num_samples is not None and size >= self._num_samples:
+                break
+        if not size or (self._num_samples is not None and size < self._num_samples):
+            part = int(parts[beyond[0]])
+            remedy = f"Then part {part} has no item left that has not come; repeat=True lets it begin again."
+            if not size:
+                refuse(ValueError, f"weights[{part}]", "0, as nothing of this part is left", self.weights[part], remedy)
+            refuse(ValueError, "num_samples", f"at most {size} with repeat=False", self._num_samples, remedy)
+        return self._num_samples or size
+
+    def _check_weights(self, weights: Sequence[float] | None) -> NDArray[np.float64]:
+        if weights is not None:
+            found = to_weights("weights", weights)
+        elif self.unit == "items" or self._lengths is None:
+            found = to_weights("weights", [len(part) for part in self.parts])
+        else:
+            found = to_weights("weights", [int(each.sum(dtype=np.int64)) for each in self._lengths])
+        if found.size != len(self.parts):
+            refuse(ValueError, "weights", f"{len(self.parts)} numbers, one for each part", weights)
+        return found
 
     @property
     def fingerprint(self) -> str:
         """A text that names the order."""
+        # Samplers ask for it with every state, and lengths are many.
+        if self._fingerprint is None:
+            self._fingerprint = self._make_fingerprint()
+        return self._fingerprint
+
+    def _make_fingerprint(self) -> str:
         parts = ", ".join(
             # The number of items is a part of what tells most orders apart.
             part.fingerprint if size == len(part) else f"{part.fingerprint} of {size} items"
             for part, size in zip(self.parts, self._sizes, strict=True)
         )
         if len(parts) > _LONG:
-            parts = f"{len(self.parts)} parts {blake2b(parts.encode(), digest_size=6).hexdigest()}"
-        shares = ":".join(map(str, (self._slots // _divisor(self._slots)).tolist()))
+            parts = f"{len(self.parts)} parts {_digest(parts)}"
+        shares = self._turns.name
         if len(shares) > _LONG:
-            shares = blake2b(shares.encode(), digest_size=6).hexdigest()
-        return f"mixed(n={self._size}, {shares} of {parts}, seed={self.seed})"
+            shares = _digest(shares)
+        more = "" if self.repeat else ", each once"
+        if self.stage:
+            # The number of items that were drawn before it, and which.
+            before = [corpus.phases for corpus in self._corpora]
+            more += f", stage {self.stage} after {_digest(repr(before))}"
+        return f"mixed(n={self._size}, {shares} of {parts}, seed={self.seed}{more})"
 
     def __len__(self) -> int:
         return self._size
@@ -157,46 +262,72 @@ class MixedOrder:
             IndexError: If they are others, or if a part yields an index that its dataset does not have.
         """
         check_positions(positions, self._size)
-        rounds, places = np.divmod(epoch * self._size + positions, self._round)
-        chosen, draws = np.empty_like(places), np.empty_like(places)
-        for number in np.unique(rounds).tolist():
-            here = rounds == number
-            parts, before = self._rounds(number)
-            chosen[here] = parts[places[here]]
-            draws[here] = before[places[here]]
-        draws += rounds * self._slots[chosen]
-        found = np.empty_like(places)
+        if epoch and not self.repeat:
+            raise ValueError(
+                f"Epoch {epoch} of a MixedOrder with repeat=False: all items that may come have come in epoch 0. Begin "
+                "another stage, or pass repeat=True."
+            )
+        chosen, draws = self._turns.take(epoch * self._size + positions)
+        found = np.empty_like(chosen)
         for part in np.unique(chosen).tolist():
             here = chosen == part
-            indices = self._take_part(self.parts[part], draws[here])
-            if indices.size and (indices.min() < 0 or indices.max() >= self._sizes[part]):
-                wrong = int(indices[(indices < 0) | (indices >= self._sizes[part])][0])
-                raise IndexError(
-                    f"parts[{part}] ({self.parts[part].fingerprint}) yielded the index {wrong}, and its dataset is "
-                    f"taken to have {self._sizes[part]} items. Give `sizes`: the number of items of each dataset."
-                )
+            indices = self._take_part(part, draws[here])
             found[here] = self._starts[part] + indices
         return found
 
-    @staticmethod
-    def _take_part(order: EpochOrder, draws: NDArray[np.int64]) -> NDArray[np.int64]:
-        epochs, positions = np.divmod(draws, len(order))
-        found = np.empty_like(positions)
-        for epoch in np.unique(epochs).tolist():
-            here = epochs == epoch
-            found[here] = order.take(epoch, positions[here])
-        return found
+    def _take_part(self, part: int, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        indices = self._corpora[part].take(draws)
+        if indices.size and (indices.min() < 0 or indices.max() >= self._sizes[part]):
+            wrong = int(indices[(indices < 0) | (indices >= self._sizes[part])][0])
+            raise IndexError(
+                f"parts[{part}] ({self.parts[part].fingerprint}) yielded the index {wrong}, and its dataset is "
+                f"taken to have {self._sizes[part]} items. Give `sizes`: the number of items of each dataset."
+            )
+        return indices
 
-    def _make_round(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each draw of a round whose turn it is, and how many turns in the round it has had before."""
-        order = KeyedPermutation(self._round, seed=random_key(self.seed, -11, 0), epoch=number)[:]
-        parts = np.searchsorted(self._bounds, order, side="right").astype(np.int64, copy=False)
-        before = np.empty_like(parts)
-        # Sorted by part, the draws of each part follow each other.
-        before[np.argsort(parts, kind="stable")] = np.arange(self._round) - np.repeat(
-            self._bounds - self._slots, self._slots
-        )
-        return parts, before
+    def drawn(self, epoch: int, position: int) -> tuple[list[int], list[int] | None]:
+        """Return how much of each part was drawn before a position, former stages included.
+
+        All ranks together have taken ``step * world_size * batch_size`` positions before a step.
+
+        Args:
+            epoch: The pass over the mix, from 0.
+            position: A number from 0 to ``len(self)``.
+
+        Returns:
+            For each part the number of items, and that of tokens; None for these without `lengths`, or if a former
+            stage had none.
+
+        Raises:
+            TypeError, ValueError: If an argument is not such an int.
+
+        Example:
+            >>> from spdl.source import MixedOrder
+            >>> MixedOrder([100, 100], weights=[3, 1], num_samples=1024).drawn(0, 1024)
+            ([768, 256], None)
+        """
+        epoch = check_int("epoch", epoch, least=0)
+        turn = epoch * self._size + check_int("position", position, least=0, most=self._size)
+        drawn = self._turns.drawn(turn).tolist()
+        items = [
+            sum(phase.drawn for phase in corpus.phases) + more
+            for corpus, more in zip(self._corpora, drawn, strict=True)
+        ]
+        if self._lengths is None or self._tokens is None:
+            return items, None
+        if isinstance(self._turns, TokenTurns):
+            tokens = self._turns.tokens(turn)
+        else:
+            tokens = [self._count_tokens(part, more) for part, more in enumerate(drawn)]
+        return items, [before + more for before, more in zip(self._tokens, tokens, strict=True)]
+
+    def _count_tokens(self, part: int, drawn: int) -> int:
+        assert self._lengths is not None
+        found = 0
+        for start in range(0, drawn, 2**16):
+            items = self._take_part(part, np.arange(start, min(start + 2**16, drawn), dtype=np.int64))
+            found += int(self._lengths[part][items].sum(dtype=np.int64))
+        return found
 
     def __repr__(self) -> str:
         return f"MixedOrder of {len(self.parts)} parts: {self.fingerprint}"
@@ -222,22 +353,18 @@ def _check_sizes(sizes: Sequence[int] | None, parts: Sequence[EpochOrder]) -> li
     return [check_int(f"sizes[{number}]", size, least=1) for number, size in enumerate(given)]
 
 
-def _divisor(slots: NDArray[np.int64]) -> int:
-    return gcd(*slots.tolist())
+def _check_lengths(lengths: Sequence[ArrayLike], sizes: Sequence[int]) -> list[NDArray[Any]]:
+    check_iterable("lengths", lengths, f"{len(sizes)} arrays, one for each part, or None")
+    found = [np.asarray(each) for each in lengths]
+    if len(found) != len(sizes):
+        refuse(ValueError, "lengths", f"{len(sizes)} arrays, one for each part", lengths)
+    for number, (each, size) in enumerate(zip(found, sizes, strict=True)):
+        if each.shape != (size,):
+            refuse(ValueError, f"lengths[{number}]", f"an array of the shape ({size},), one for each item", each.shape)
+        if each.dtype.kind not in "iu":
+            refuse(TypeError, f"lengths[{number}]", "an array of ints", each)
+    return found
 
 
-def _to_slots(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many draws of each round belong to each dataset."""
-    if (weights == np.floor(weights)).all() and weights.sum() < 2**53:
-        exact = weights.astype(np.int64)
-        exact //= _divisor(exact)
-        if (total := int(exact.sum())) <= _MOST_SLOTS:
-            # More draws than that, so that datasets do not simply take turns.
-            return exact * -(-_FEWEST_SLOTS // total)
-    shares = weights / weights.max()
-    shares = shares / shares.sum() * _MOST_SLOTS
-    slots: NDArray[np.int64] = np.maximum(np.floor(shares).astype(np.int64), (weights > 0).astype(np.int64))
-    missing = _MOST_SLOTS - int(slots.sum())
-    if missing > 0:
-        slots[np.argsort(slots - shares, kind="stable")[:missing]] += 1
-    return slots
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -7,17 +7,20 @@ from typing import Any
 
 from spdl._check import check_flag, check_int, check_str, positive, refuse
 from spdl._ranges import Ranges
+from spdl.source._orders.mixed import MixedOrder
 from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder, makes_batches
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
+from spdl.source._orders.stages import progress_of
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_state import (
-    EpochState,
     SamplerPasses,
+    delivered_by_all,
     merge_states,
     pass_of_state,
     read_state,
     to_places,
 )
+from spdl.source._samplers.stages import continue_mix
 
 
 class EpochSampler:
@@ -107,22 +110,25 @@ class EpochSampler:
         found_rank = rank is None and world_size is None
         self.rank, self.world_size = find_rank(rank, world_size)
         self.data = check_str("data", data)
-        self._size = len(self.order)
+        size = len(self.order)
         sharing = Sharing(self.world_size, self.batch_size, self.drop_last, self.even_batches)
-        self._plan = Plan(self._size, EMPTY, sharing)
+        self._plan = Plan(size, EMPTY, sharing)
         if not self._plan.steps:
             step = self.world_size * self.batch_size
-            accepted = f"False with {self._size} items: a step of all ranks takes {step}, so all would be left out"
+            accepted = f"False with {size} items: a step of all ranks takes {step}, so all would be left out"
             refuse(ValueError, "drop_last", accepted, drop_last)
         if not self._plan.count(self.rank):
             remedy = "Take fewer ranks, or leave `even_batches` True, with which it gets one that another rank has too."
-            warn_of_idle_rank(self.rank, self.world_size, self._size, "items", remedy)
+            warn_of_idle_rank(self.rank, self.world_size, size, "items", remedy)
         self._passes = SamplerPasses(self.order, self._plan, self.rank, found_rank=found_rank)
 
     @property
     def fingerprint(self) -> str:
         """The text that ties a state to its order and data."""
-        return f"{self.order.fingerprint} of data {self.data!r}" if self.data else self.order.fingerprint
+        return self.order.fingerprint + self._name_data()
+
+    def _name_data(self) -> str:
+        return f" of data {self.data!r}" if self.data else ""
 
     @property
     def epoch(self) -> int:
@@ -197,7 +203,8 @@ class EpochSampler:
         pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
         """
         shown = self._passes.shown
-        return shown.state(self.fingerprint, Ranges([(0, shown.taken)]))
+        mix = progress_of(self.order).write() if isinstance(self.order, MixedOrder) else None
+        return shown.state(self.fingerprint, Ranges([(0, shown.taken)]), mix)
 
     def advance_state(
         self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
@@ -229,7 +236,7 @@ class EpochSampler:
         """
         read = read_state(state)
         begun = pass_of_state(self.order, read)
-        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"))
+        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"), read.mix)
 
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows the one that a state begins.
@@ -253,7 +260,7 @@ class EpochSampler:
             1
         """
         read = read_state(state)
-        return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY)
+        return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY, read.mix)
 
     # The loading of a pipeline's state calls it with the sampler's.
     merge_states = staticmethod(merge_states)
@@ -263,7 +270,8 @@ class EpochSampler:
 
         Args:
             state: What `state_dict` returned in this run or in one with other ranks or another batch size, or what
-                `merge_states` made of several.
+                `merge_states` made of several. If the order is a stage of a `MixedOrder`, that of an earlier stage will
+                do: then the next pass is a whole one, and `order` knows what was drawn.
 
         Raises:
             TypeError: If it is not a dict.
@@ -271,11 +279,16 @@ class EpochSampler:
                 missing, or if it is one rank's state that does not tell what the others have received.
         """
         read = read_state(state)
-        if read.fingerprint != self.fingerprint or read.size != self._size:
+        order: EpochOrder = self.order
+        if read.mix is not None and isinstance(order, MixedOrder):
+            order, read = continue_mix(order, read, self._name_data())
+        named = order.fingerprint + self._name_data()
+        if read.fingerprint != named or read.size != len(order):
             raise ValueError(
-                f"The state is of {read.fingerprint}, and this sampler is of {self.fingerprint}: make it as the one "
+                f"The state is of {read.fingerprint}, and this sampler is of {named}: make it as the one "
                 "that was saved, with the same data, order and seed, or begin the epoch again."
             )
+        whole = Plan(len(order), EMPTY, self._plan.sharing)
         same_sharing = read.sharing == self._plan.sharing
         if same_sharing and read.rank == self.rank:
             plan, received = read.plan, read.received
@@ -296,9 +309,11 @@ class EpochSampler:
             plan = read.plan
             received = plan.same_steps(read.rank, len(read.received), self.rank)
         else:
-            plan, received = Plan(self._size, _delivered_by_all(read), self._plan.sharing), EMPTY
+            plan, received = Plan(len(order), delivered_by_all(read), self._plan.sharing), EMPTY
         # The others are as far as their states say.
         others_behind = read.others_behind and read.rank == self.rank
+        self.order, self._plan = order, whole
+        self._passes.change_order(order, whole)
         self._passes.resume(read.epoch, plan, received, others_behind=others_behind)
 
     def __repr__(self) -> str:
@@ -317,16 +332,6 @@ def _make_order(order: int | EpochOrder, *, shuffle: bool, seed: int) -> EpochOr
     accepted = "the number of items, an int of at least 1, or an EpochOrder"
     n = check_int("order", order, least=1, most=2**48, accepted=accepted)
     return ShuffledOrder(n, seed=seed) if shuffle else SequentialOrder(n)
-
-
-def _delivered_by_all(state: EpochState) -> Ranges:
-    plan, rank = state.plan, state.rank
-    if rank is None:
-        return plan.delivered
-    if state.sharing.world_size == 1:
-        return plan.taken([state.received])
-    # All ranks have taken the same steps.
-    return plan.taken_by_all(rank, len(state.received))
 
 
 class EpochBatchSampler:
@@ -413,7 +418,7 @@ class EpochBatchSampler:
         read = read_state(state)
         begun = pass_of_state(self.sampler.order, read)
         numbers = to_places(received, beyond, begun.count_batches(), "batches")
-        return begun.state(read.fingerprint, begun.places_of_batches(numbers))
+        return begun.state(read.fingerprint, begun.places_of_batches(numbers), read.mix)
 
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows; see `EpochSampler.next_state`.

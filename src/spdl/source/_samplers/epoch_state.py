@@ -45,8 +45,14 @@ class EpochPass:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def state(self, fingerprint: str, places: Ranges) -> dict[str, Any]:
-        """Return the state of a consumer that has received the items at some places of the pass."""
+    def state(self, fingerprint: str, places: Ranges, mix: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the state of a consumer that has received the items at some places of the pass.
+
+        Args:
+            fingerprint: The text that names the order and the data.
+            places: The places.
+            mix: What the order says about a stage of a mix, if it is one.
+        """
         received = self._received.union(*(self._turns.parts([(start, stop)]) for start, stop in places.runs))
         return write_state(
             EpochState(
@@ -59,6 +65,7 @@ class EpochPass:
                 received,
                 # Ranks that have begun an epoch together have ended the one before.
                 self.others_behind and not received,
+                mix,
             )
         )
 
@@ -118,6 +125,16 @@ class EpochPass:
         # A list of Python ints is iterated several times as quickly as an array, and its items are keys everywhere.
         indices: list[int] = self.order.take(self.epoch, self.plan.positions(self.rank, turns)).tolist()
         return indices
+
+
+def delivered_by_all(state: EpochState) -> Ranges:
+    """Return the positions that all ranks have received, if they have taken the same steps as the state's rank."""
+    plan, rank = state.plan, state.rank
+    if rank is None:
+        return plan.delivered
+    if state.sharing.world_size == 1:
+        return plan.taken([state.received])
+    return plan.taken_by_all(rank, len(state.received))
 
 
 def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
@@ -205,6 +222,10 @@ class SamplerPasses:
         self._current = None
         self._chosen = True
 
+    def change_order(self, order: EpochOrder, plan: Plan) -> None:
+        """Take another order from the next pass on, which must be resumed or chosen then."""
+        self._order, self._plan = order, plan
+
     def resume(self, epoch: int, plan: Plan, received: Ranges, *, others_behind: bool) -> None:
         """Make the next pass one over a part of an epoch."""
         self._next = EpochPass(self._order, epoch, plan, self._rank, received, others_behind=others_behind)
@@ -248,6 +269,7 @@ class EpochState(NamedTuple):
         delivered: The positions of the epoch that were delivered before that sharing began.
         received: The items that the rank has received since then, by their numbers among all that it takes.
         others_behind: Whether other ranks may have a batch left of the epoch before, which had one less on this rank.
+        mix: What the order says about a stage of a mix, if it is one.
     """
 
     fingerprint: str
@@ -258,6 +280,7 @@ class EpochState(NamedTuple):
     delivered: Ranges
     received: Ranges
     others_behind: bool = False
+    mix: dict[str, Any] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -280,6 +303,8 @@ def write_state(state: EpochState) -> dict[str, Any]:
     }
     if state.others_behind:
         written["others_behind"] = True
+    if state.mix is not None:
+        written["mix"] = state.mix
     return written
 
 
@@ -325,7 +350,10 @@ def read_state(state: object, argument: str = "state") -> EpochState:
         _read_runs(state, argument, "delivered"),
         _read_runs(state, argument, "received"),
         _read_flag({"others_behind": False, **state}, argument, "others_behind"),
+        state.get("mix"),
     )
+    if not (read.mix is None or isinstance(read.mix, dict)):
+        _refuse(argument, f"its 'mix' must be a dict, got {show(read.mix)}")
     if read.delivered.stop > read.size:
         _refuse(
             argument,
@@ -396,7 +424,9 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         else:
             received[rank] = Ranges([(0, plan.count(rank))])
     return write_state(
-        EpochState(first.fingerprint, first.size, epoch, first.sharing, None, plan.taken(received), EMPTY)
+        EpochState(
+            first.fingerprint, first.size, epoch, first.sharing, None, plan.taken(received), EMPTY, mix=first.mix
+        )
     )
 
 

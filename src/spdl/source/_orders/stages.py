@@ -1,0 +1,122 @@
+"""The stages of a mix: what one has drawn, and how the next one begins."""
+
+# ruff: noqa: SLF001 - on behalf of MixedOrder, of which this is a part.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple, get_args
+
+from spdl._check import check_int
+from spdl.source._orders.corpus import Phase
+from spdl.source._orders.mixed import MixedOrder, Unit
+
+
+class MixProgress(NamedTuple):
+    """The beginning of a stage and its mix, from which all that it has drawn can be computed.
+
+    Attributes:
+        stage: The number of the stage.
+        unit: What the weights count.
+        size: The number of positions of an epoch.
+        weights: The weights.
+        repeat: Whether items may come again.
+        phases: For each part the sizes that it has had, and what was drawn of it before the stage.
+        tokens: For each part the tokens that were drawn before the stage, if that is known.
+    """
+
+    stage: int
+    unit: Unit
+    size: int
+    weights: list[float]
+    repeat: bool
+    phases: Sequence[tuple[Phase, ...]]
+    tokens: list[int] | None
+
+    def write(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {**self._asdict(), "phases": [[list(phase) for phase in phases] for phases in self.phases]}
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> MixProgress:
+        """Return what `write` has written.
+
+        Raises:
+            ValueError: If it was damaged.
+        """
+        try:
+            phases = [tuple(Phase(*map(_to_count, phase)) for phase in each) for each in written["phases"]]
+            read = cls(**{**written, "phases": phases})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError("its 'order' was cut off or changed") from error
+        if not all(phases) or type(read.stage) is not int or read.unit not in get_args(Unit):
+            raise ValueError("its 'order' was cut off or changed")
+        return read
+
+
+def _to_count(value: object) -> int:
+    return check_int("count", value, least=0)
+
+
+def progress_of(order: MixedOrder) -> MixProgress:
+    """Return what a later stage has to know of a mix."""
+    phases = [corpus.phases for corpus in order._corpora]
+    return MixProgress(order.stage, order.unit, len(order), order.weights.tolist(), order.repeat, phases, order._tokens)
+
+
+def begun(order: MixedOrder, saved: MixProgress) -> MixedOrder:
+    """Return a mix as it was begun in the run that saved a state of it."""
+    if [phases[-1].size for phases in saved.phases] != order._sizes:
+        # Its fingerprint will say so.
+        return order
+    mix = copy(order)
+    counted = not order.repeat and order._num_samples is None
+    mix._begin(saved.phases, saved.tokens, saved.size if counted else len(order))
+    return mix
+
+
+def former(order: MixedOrder, saved: MixProgress) -> MixedOrder:
+    """Return the mix of an earlier stage.
+
+    Raises:
+        ValueError: If it cannot have been a mix of the same corpora.
+    """
+    sizes = [phases[-1].size for phases in saved.phases]
+    if len(sizes) > len(order.parts):
+        raise ValueError(f"it mixes {len(sizes)} parts, and this mix {len(order.parts)}. Give some a weight of 0")
+    for part, (before, now) in enumerate(zip(sizes, order._sizes, strict=False)):
+        if before > now:
+            raise ValueError(f"part {part} had {before} items and has {now}. Give it a weight of 0 in place")
+    if saved.unit == "tokens" and order._lengths is None:
+        raise ValueError("it mixes by tokens. Pass `lengths`")
+    parts = zip(order.parts, sizes, order._seeds, strict=False)
+    mix = MixedOrder(
+        [part if seed is None else size for part, size, seed in parts],
+        sizes=sizes,
+        weights=saved.weights,
+        num_samples=saved.size,
+        seed=order.seed,
+        unit=saved.unit,
+        lengths=order._lengths and [each[:size] for each, size in zip(order._lengths, sizes, strict=False)],
+        stage=saved.stage,
+    )
+    mix.repeat = saved.repeat
+    mix._begin(saved.phases, saved.tokens, saved.size)
+    return mix
+
+
+def after(order: MixedOrder, before: MixedOrder, epoch: int, position: int) -> MixedOrder:
+    """Return a mix as it begins after a place in an earlier stage."""
+    items = before._turns.drawn(epoch * len(before) + position).tolist()
+    phases: list[tuple[Phase, ...]] = []
+    for corpus, drawn, size in zip(before._corpora, items, order._sizes, strict=False):
+        *others, last = corpus.phases
+        last = Phase(last.size, last.drawn + drawn)
+        phases.append((*others, last) if size == last.size else (*others, last, Phase(size, 0)))
+    new = order._sizes[len(phases) :]
+    phases += [(Phase(size, 0),) for size in new]
+    _, tokens = before.drawn(epoch, position)
+    mix = copy(order)
+    mix._begin(phases, None if tokens is None else [*tokens, *([0] * len(new))], None)
+    return mix

@@ -1,0 +1,205 @@
+"""Whose turn it is in a mix by tokens."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spdl._random_key import random_key
+from spdl.source._orders.order import Recent, random_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Take: TypeAlias = "Callable[[int, NDArray[np.int64]], NDArray[np.int64]]"
+"""Returns the items of a part at some of its draws."""
+
+# About this many turns are computed at once; fewer at the beginning, so that the first ones come at once.
+_SEGMENT = 4096
+_DOUBLINGS = 7
+# So many lengths say how long documents are on average, which decides how many to look at, not what comes.
+_SAMPLE = 4096
+
+
+# Up to here all lengths make the fingerprint, and of more of them so many.
+_COMPARED = 2**20
+_DIGESTED = 2**16
+
+
+class Anchor(NamedTuple):
+    """Where a segment of the line of all tokens begins.
+
+    Attributes:
+        first: Its first turn.
+        number: The number of the segment.
+        drawn: How many turns each part has had before.
+        tokens: How many tokens each part has had before.
+    """
+
+    first: int
+    number: int
+    drawn: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+class _Segment(NamedTuple):
+    parts: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    following: Anchor
+
+
+class TokenTurns:
+    """Turns by tokens: at any moment each part has had its share of them, give or take some documents.
+
+    Each part is a line of its documents, one after the other in the order in which it yields them, each as long as its
+    number of tokens divided by the part's weight. A document has its turn at a random point of the middle half of its
+    own stretch of the line. The mix follows all lines together, from left to right. When it has come to v, each part
+    has had the documents with points before v and no others, so it has had its weight times v tokens, give or take
+    three quarters of a document. Fair queueing of packets in networks does the same with the beginnings of the
+    stretches (P. Goyal, H. Vin and H. Cheng, Start-time Fair Queueing, 1996). Middles halve the error, and random
+    points keep parts with documents of one length from simply taking turns.
+
+    Where a turn is on the lines depends on the lengths of all documents before it. So a place that was not visited yet
+    is found by going there from the nearest known place before, and the places that were passed are remembered.
+
+    Args:
+        weights: Of each part.
+        lengths: The number of tokens of each item of each part.
+        take: Which item of a part comes at which of its draws.
+        seed: The mix.
+    """
+
+    def __init__(self, weights: NDArray[np.float64], lengths: Sequence[NDArray[Any]], take: Take, seed: int) -> None:
+        # Sums in Python are the same on every machine.
+        self._given: list[float] = weights.tolist()
+        total = sum(self._given)
+        self._weights = [weight / total for weight in self._given]
+        self._lengths = lengths
+        self._take = take
+        self._keys = [random_key(seed, -18, part) for part in range(len(lengths))]
+        means = [max(int(each[:_SAMPLE].astype(np.int64).sum()), 1) / len(each[:_SAMPLE]) for each in lengths]
+        # How many documents of each part there are to a token of the mix.
+        self._rates = [weight / mean for weight, mean in zip(self._weights, means, strict=True)]
+        self._step = _SEGMENT / sum(self._rates)
+        nothing = (0,) * len(lengths)
+        # The known ones in order. Threads add to them.
+        self._anchors = [Anchor(0, 0, nothing, nothing)]
+        self._adding = Lock()
+        self._segments = Recent(self._make_segment)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_adding": None, "_anchors": self._anchors[:1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._adding = Lock()
+
+    @property
+    def name(self) -> str:
+        """The proportions and the lengths, as a text."""
+        shares = ":".join(map(repr, self._given))
+        return f"{shares} by tokens of lengths {_digest_lengths(self._lengths)}"
+
+    def take(self, turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each turn the part that has it, and how many turns that part has had before."""
+        parts, draws = np.empty_like(turns), np.empty_like(turns)
+        left = np.ones(turns.shape, dtype=np.bool_)
+        while left.any():
+            anchor = self._find(int(turns[left].min()))
+            segment = self._segments(anchor)
+            here = left & (turns < segment.following.first)
+            places = turns[here] - anchor.first
+            parts[here], draws[here] = segment.parts[places], segment.draws[places]
+            left &= ~here
+        return parts, draws
+
+    def drawn(self, turn: int) -> NDArray[np.int64]:
+        """Return how many turns each part has had before one."""
+        anchor = self._find(turn)
+        parts = self._segments(anchor).parts[: turn - anchor.first]
+        return np.array(anchor.drawn, dtype=np.int64) + np.bincount(parts, minlength=len(self._lengths))
+
+    def tokens(self, turn: int) -> list[int]:
+        """Return how many tokens each part has had before a turn."""
+        anchor = self._find(turn)
+        segment, count = self._segments(anchor), turn - anchor.first
+        found = np.array(anchor.tokens, dtype=np.int64)
+        np.add.at(found, segment.parts[:count], segment.lengths[:count])
+        tokens: list[int] = found.tolist()
+        return tokens
+
+    def certain(self, left: NDArray[np.int64]) -> int:  # noqa: ARG002 - as the other kind of turns has it.
+        """Return a number of turns in which no part draws more than it has left."""
+        return 0
+
+    def _find(self, turn: int) -> Anchor:
+        """Return the beginning of the segment that a turn is in."""
+        while True:
+            anchor = self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
+            following = self._segments(anchor).following
+            if turn < following.first:
+                return anchor
+            with self._adding:
+                # Another thread may have been here.
+                place = bisect_left(self._anchors, following)
+                if self._anchors[place : place + 1] != [following]:
+                    self._anchors.insert(place, following)
+
+    def _make_segment(self, anchor: Anchor) -> _Segment:
+        number = anchor.number - _DOUBLINGS
+        limit = self._step * (2.0**number if number < 0 else number + 1)
+        points, parts, draws, lengths = [], [], [], []
+        drawn, tokens = list(anchor.drawn), list(anchor.tokens)
+        for part, weight in enumerate(self._weights):
+            if not weight:
+                continue
+            found, sizes = self._points_before(part, drawn[part], tokens[part], limit)
+            points.append(found)
+            parts.append(np.full(found.size, part, dtype=np.int64))
+            draws.append(np.arange(drawn[part], drawn[part] + found.size, dtype=np.int64))
+            lengths.append(sizes)
+            drawn[part] += found.size
+            tokens[part] += int(sizes.sum())
+        order = np.argsort(np.concatenate(points), kind="stable")
+        following = Anchor(anchor.first + order.size, anchor.number + 1, tuple(drawn), tuple(tokens))
+        chosen, drawn_before, tokens_of = (np.concatenate(each)[order] for each in (parts, draws, lengths))
+        return _Segment(chosen, drawn_before, tokens_of, following)
+
+    def _points_before(
+        self, part: int, draw: int, tokens: int, limit: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the points of a part's next documents up to a limit, and their lengths."""
+        weight = self._weights[part]
+        # As many as there are on average, and some more.
+        count = int(1.2 * self._rates[part] * max(limit - tokens / weight, 0)) + 16
+        while True:
+            draws = np.arange(draw, draw + count, dtype=np.int64)
+            items = self._take(part, draws)
+            sizes = self._lengths[part][items].astype(np.int64)
+            if sizes.min() < 0:
+                worst = int(items[sizes.argmin()])
+                raise ValueError(f"`lengths[{part}][{worst}]` must be at least 0, got {int(sizes.min())}.")
+            sums = tokens + np.cumsum(sizes)
+            inside = (random_bits(self._keys[part], draws) >> np.uint64(11)).astype(np.float64) * 2.0**-54 + 0.25
+            points = (sums - sizes + inside * sizes) / weight
+            if points[-1] >= limit:
+                before = int(np.searchsorted(points, limit))
+                return points[:before], sizes[:before]
+            if sums[-1] == tokens and count > 2 * len(self._lengths[part]):
+                raise ValueError(f"`lengths[{part}]` must not all be 0: its share of the tokens cannot be kept.")
+            count *= 2
+
+
+def _digest_lengths(lengths: Sequence[NDArray[Any]]) -> str:
+    digest = blake2b(digest_size=6)
+    for each in lengths:
+        # Billions of lengths would take minutes to read.
+        some = each if each.size <= _COMPARED else each[:: each.size // _DIGESTED]
+        digest.update(f"{each.size}:".encode() + some.astype("<i8").tobytes())
+    return digest.hexdigest()
