@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_ONLY_WITH_BUDGET = {"multiple": 1, "max_padding": 0.02, "cost": "linear", "too_long": "raise"}
+_ONLY_WITH_BUDGET = {"multiple": 1, "max_padding": 0.02, "cost": "linear", "too_long": "error"}
 
 
 class BucketedOrder:
@@ -53,7 +53,7 @@ class BucketedOrder:
             documents meet more different ones. Where documents are few, batches may have more padding than that.
         cost: Only with a budget: the batches of a group have a similar cost. ``"linear"`` is the number of tokens with
             padding, ``"quadratic"`` that number times the padded length, as in attention over padded rows.
-        too_long: Only with a budget: ``"raise"`` refuses documents that exceed the budget alone, ``"drop"`` leaves them
+        too_long: Only with a budget: ``"error"`` refuses documents that exceed the budget alone, ``"drop"`` leaves them
             out. `dropped` has them.
 
     Raises:
@@ -88,7 +88,7 @@ class BucketedOrder:
         multiple: int = 1,
         max_padding: float = 0.02,
         cost: Cost = "linear",
-        too_long: TooLong = "raise",
+        too_long: TooLong = "error",
     ) -> None:
         self._lengths = _check_lengths(lengths)
         self._size = int(self._lengths.size)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Cost: TypeAlias = Literal["linear", "quadratic"]
-TooLong: TypeAlias = Literal["raise", "drop"]
+TooLong: TypeAlias = Literal["error", "drop"]
 
 
 class BudgetBatches:
@@ -62,7 +62,7 @@ class BudgetBatches:
         # An empty document takes a place as well.
         padded = -(-np.maximum(lengths.astype(np.int64, copy=False), 1) // multiple) * multiple
         self.dropped = np.flatnonzero(padded > budget).astype(np.int64, copy=False)
-        if self.dropped.size and too_long == "raise":
+        if self.dropped.size and too_long == "error":
             first = int(self.dropped[0])
             refuse(
                 ValueError,
