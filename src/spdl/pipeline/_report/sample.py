@@ -36,8 +36,8 @@ class Shown(NamedTuple):
     column: str
 
 
-class _Kept(NamedTuple):
-    """How a field of a sample is had.
+class _FieldRule(NamedTuple):
+    """How a field of a sample is read, where it is found, and how it is shown.
 
     Attributes:
         read: An expression that is it, of a stage, a source or the engine (``it``), of the counters of the first two
@@ -55,12 +55,12 @@ class _Kept(NamedTuple):
 
 def _total(read: str | None = None, *, on_page: bool = True, shown: Shown | None = None) -> Any:
     """Declare what is added up since the start."""
-    return field(default=0.0, metadata={"kept": _Kept(read, on_page, is_total=True, shown=shown)})
+    return field(default=0.0, metadata={"rule": _FieldRule(read, on_page, is_total=True, shown=shown)})
 
 
 def _now(read: str, *, on_page: bool = True, default: Any = 0.0) -> Any:
     """Declare what is so at the moment."""
-    return field(default=default, metadata={"kept": _Kept(read, on_page, is_total=False, shown=None)})
+    return field(default=default, metadata={"rule": _FieldRule(read, on_page, is_total=False, shown=None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,9 +332,9 @@ class Sample:
 # ---- what the fields say ----
 
 
-def _kept(kind: type[Any], *, on_page: bool) -> dict[str, _Kept]:
-    found = {each.name: each.metadata["kept"] for each in fields(kind) if "kept" in each.metadata}
-    return {name: kept for name, kept in found.items() if kept.on_page or not on_page}
+def _rules(kind: type[Any], *, on_page: bool) -> dict[str, _FieldRule]:
+    found = {each.name: each.metadata["rule"] for each in fields(kind) if "rule" in each.metadata}
+    return {name: rule for name, rule in found.items() if rule.on_page or not on_page}
 
 
 def _reader(kind: type[Any], *, on_page: bool) -> Callable[..., Any]:
@@ -343,7 +343,7 @@ def _reader(kind: type[Any], *, on_page: bool) -> Callable[..., Any]:
     It is compiled from the fields, as a named tuple's constructor is: a call for each of them would double its time,
     and the page is written under the engine's lock.
     """
-    reads = {name: kept.read or f"counted.{name}" for name, kept in _kept(kind, on_page=on_page).items()}
+    reads = {name: rule.read or f"counted.{name}" for name, rule in _rules(kind, on_page=on_page).items()}
     code = f"lambda it, counted, now: ({', '.join(reads.values())},)"
     if not on_page:
         code = f"lambda it, counted, now, **parts: kind({', '.join(map('='.join, reads.items()))}, **parts)"
@@ -358,18 +358,18 @@ _WHOLE_PIPELINE, _WHOLE_SOURCE, _WHOLE_STAGE = (
 )
 
 PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES = (
-    tuple(_kept(kind, on_page=True)) for kind in (Sample, SourceSample, StageSample)
+    tuple(_rules(kind, on_page=True)) for kind in (Sample, SourceSample, StageSample)
 )
 """What the page has of a pipeline, of each source and of each stage, in this order."""
 
-SHOWN = {name: kept.shown for name, kept in _kept(Counts, on_page=True).items() if kept.shown is not None}
+SHOWN = {name: rule.shown for name, rule in _rules(Counts, on_page=True).items() if rule.shown is not None}
 """The counters that everything shows without knowing them, by their names."""
 
 # Workers report failed items one by one, and the parent counts them as they arrive.
 TOLD = tuple(
     name
-    for name, kept in _kept(StageSample, on_page=False).items()
-    if kept.is_total and kept.read is None and name != "failed"
+    for name, rule in _rules(StageSample, on_page=False).items()
+    if rule.is_total and rule.read is None and name != "failed"
 )
 """What workers of regions tell of a stage, besides its waits: attributes of its `StageCounters`, which are added up."""
 

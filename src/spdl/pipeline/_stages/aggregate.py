@@ -10,9 +10,9 @@ from spdl.pipeline._engine.channel import EOF, EPOCH_END, MARK
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import STARVED
 from spdl.pipeline._stages.held_back import (
+    AggregatorRegrouping,
     GivenItem,
-    HoldingBack,
-    Keeping,
+    HiddenStateCheck,
     Kept,
     Regrouped,
     Regrouping,
@@ -233,12 +233,12 @@ class AggregateNode(GatheringNode):
         "chain",
         "ends_epoch",
         "flushed_at_mark",
-        "holding_back",
-        "keeping",
+        "hidden_state",
         "kept",
         "left",
         "loading",
         "recognises",
+        "regrouping",
     )
 
     makes_items = True
@@ -258,23 +258,25 @@ class AggregateNode(GatheringNode):
         # Its items in hand, if it may keep some of them past a result.
         tells = self.chain is None and type(op).held_back is not Aggregator.held_back
         self.kept = Kept() if tells else None
-        # Looks whether it keeps anything that it does not tell.
-        self.keeping = None if self.chain is not None else Keeping(op, tells=tells)
+        # Finds what it keeps without saying so.
+        self.hidden_state = None if self.chain is not None else HiddenStateCheck(op, tells=tells)
         # The batches of an earlier run that have to be made again, or else whether these come by themselves.
-        self.holding_back: HoldingBack | None = None
+        self.regrouping: AggregatorRegrouping | None = None
         self.recognises = False
 
     def note_state(self) -> None:
         if self.kept is not None:
             self.kept.begin(self.engine.epochs_read)
-        if self.keeping is not None:
-            self.keeping.begin()
+        if self.hidden_state is not None:
+            self.hidden_state.begin()
         elif self.chain is not None and self.chain.tail is None:
             self.chain.begin(self._leftover(), self.engine.epochs_read)
 
     def inexact(self) -> str | None:
         return (
-            None if self.keeping is None or self.keeping.found is None else f"Stage {self.name!r} {self.keeping.found}"
+            None
+            if self.hidden_state is None or self.hidden_state.found is None
+            else f"Stage {self.name!r} {self.hidden_state.found}"
         )
 
     def inexact_elsewhere(self) -> str | None:
@@ -285,12 +287,12 @@ class AggregateNode(GatheringNode):
 
     def regroup(self, restored: Restored) -> None:
         if self.chain is not None:
-            self.holding_back = HoldingBack(restored) if self.chain.again else None
+            self.regrouping = AggregatorRegrouping(restored) if self.chain.again else None
         elif self.kept is None and _in_order(self):
             # Then the same batches come by themselves, and only have to be recognised.
             self.recognises = True
         else:
-            self.holding_back = HoldingBack(restored)
+            self.regrouping = AggregatorRegrouping(restored)
 
     def keeps_items(self) -> Kept | None:
         return self.kept
@@ -308,17 +310,17 @@ class AggregateNode(GatheringNode):
 
     def ready(self) -> bool:
         passes_on = not (self.flush_due and self.drop_last)
-        waits = bool(self.flush_due or self.queue or self._held_back()) and not (self.cancelled or self.running)
+        waits = bool(self.flush_due or self.queue or self._regroups_now()) and not (self.cancelled or self.running)
         return waits and (not passes_on or self.has_room(0))
 
-    def _held_back(self) -> bool:
-        return self.holding_back is not None and self.holding_back.is_due()
+    def _regroups_now(self) -> bool:
+        return self.regrouping is not None and self.regrouping.is_due()
 
     def drained(self) -> bool:
-        return super().drained() and not self._held_back()
+        return super().drained() and not self._regroups_now()
 
     def end_input(self) -> bool:
-        if self.holding_back is not None and self.holding_back.release():
+        if self.regrouping is not None and self.regrouping.release():
             self.engine.add_turns()
             return False
         return super().end_input()
@@ -336,8 +338,8 @@ class AggregateNode(GatheringNode):
             if call is None:
                 self._begin_flush()
                 call = self._flush_epoch(EOF)
-        elif self.holding_back is not None:
-            call = self._next_held_back(self.holding_back)
+        elif self.regrouping is not None:
+            call = self._next_regrouped(self.regrouping)
         elif not self.at_mark():
             call = self._call_with(*self.dequeue())
         else:
@@ -404,24 +406,24 @@ class AggregateNode(GatheringNode):
         self.roots.append(root)
         return Call(self._accumulate, [value], accumulates=True)
 
-    def _next_held_back(self, holding_back: HoldingBack) -> Call | None:
+    def _next_regrouped(self, regrouping: AggregatorRegrouping) -> Call | None:
         """Return the next call while batches of an earlier run should be made again; None if there is none yet."""
         engine = self.engine
-        if not holding_back.is_due():
+        if not regrouping.is_due():
             if not self.at_mark():
                 root, value = self.dequeue()
-                holding_back.take(engine.lineage.record_of(root), root, value)
-            elif not holding_back.release():
+                regrouping.take(engine.lineage.record_of(root), root, value)
+            elif not regrouping.release():
                 # The epoch ends, whatever may be made again in the next one.
                 return self._next_at_mark()
-            if holding_back.is_due():
+            if regrouping.is_due():
                 engine.add_turns()
             return None
-        step = holding_back.next_step()
-        if not holding_back.is_due():
+        step = regrouping.next_step()
+        if not regrouping.is_due():
             engine.remove_turns()
-        if holding_back.is_over():
-            self.holding_back = None
+        if regrouping.is_over():
+            self.regrouping = None
         if isinstance(step, Regrouped):
             self._pass_on_again(step)
             return None
@@ -457,13 +459,13 @@ class AggregateNode(GatheringNode):
                 self.left = self._leftover()
             elif self.kept is not None and not self.kept.note(result, self.op.held_back()):
                 self._found().note_unproven("a result was not made of exactly the items that it does not keep")
-            if self.keeping is not None:
-                self.keeping.look(() if self.kept is None else self.kept.held())
+            if self.hidden_state is not None:
+                self.hidden_state.look(() if self.kept is None else self.kept.held())
         return result
 
-    def _found(self) -> Keeping:
-        assert self.keeping is not None
-        return self.keeping
+    def _found(self) -> HiddenStateCheck:
+        assert self.hidden_state is not None
+        return self.hidden_state
 
     def _flush(self, _end: object) -> Any:
         result = self._flushed()
@@ -588,17 +590,17 @@ class AggregateNode(GatheringNode):
         super()._release_roots()
 
     def let_go(self) -> list[Any]:
-        return [*super().let_go(), *([] if self.keeping is None else self.keeping.let_go())]
+        return [*super().let_go(), *([] if self.hidden_state is None else self.hidden_state.let_go())]
 
     def discard(self) -> list[Any]:
         dropped = super().discard()
         # A call that runs looks for its items there. The last one discards once more.
         if self.kept is not None and not self.running:
             dropped += self.kept.let_go()
-        if self.holding_back is not None:
-            if self.holding_back.is_due():
+        if self.regrouping is not None:
+            if self.regrouping.is_due():
                 self.engine.remove_turns()
-            dropped += self.holding_back.let_go()
+            dropped += self.regrouping.let_go()
         return dropped
 
 

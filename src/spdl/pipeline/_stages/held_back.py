@@ -1,4 +1,4 @@
-"""Items that aggregators keep past a result, and how batches of an earlier run are made again."""
+"""What aggregators keep past a result or have left over, and how batches of an earlier run are made again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _two_methods(op: object) -> str:
     )
 
 
-class Keeping:
+class HiddenStateCheck:
     """Checks after each result whether an aggregator holds what it did not hold before the first item.
 
     Of one without ``held_back`` all that it can change must be known: its attributes, those of its class, and the
@@ -576,7 +576,7 @@ class GivenItem(NamedTuple):
     record: Record | None = None
 
 
-class HoldingBack(Regrouping):
+class AggregatorRegrouping(Regrouping):
     """The batches that a user's aggregator makes again: it gets their items first, batch by batch.
 
     It need not make those that are known to be lists of their items. Only an empty aggregator makes the same batch of
