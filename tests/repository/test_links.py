@@ -83,6 +83,24 @@ def test_paths_in_code_exist(name: str) -> None:
     assert [path for path in sorted(paths) if not any((root / path).exists() for root in roots)] == []
 
 
+# Names said to be in a file: `NAME` (`path`), or `NAME` and `NAME` in `path`.
+IN_FILE = re.compile(r"((?:`[\w.]+`(?: and )?)+) (?:in |\()`([\w./-]+\.\w+)`")
+
+
+def test_names_are_in_the_files_that_the_architecture_page_says() -> None:
+    text = " ".join((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split())
+    folders = [ROOT, ROOT / "native", *(ROOT / "src" / "spdl").glob("**/")]
+    found = {(name, path) for names, path in IN_FILE.findall(text) for name in re.findall(r"`([\w.]+)`", names)}
+    assert len(found) > 30
+    lost = []
+    for name, path in sorted(found):
+        files = [folder / path for folder in folders if (folder / path).is_file()]
+        word = re.compile(rf"\b{name.rpartition('.')[2]}\b")
+        if not any(word.search(file.read_text(encoding="utf-8")) for file in files):
+            lost.append(f"{name} in {path}")
+    assert lost == []
+
+
 def test_links_elsewhere_were_looked_at() -> None:
     urls = {url for page in [*PAGES, *SITE] for url in URL.findall(without_code(page))}
     assert urls == LOOKED_AT
