@@ -63,6 +63,7 @@ from spdl.io._image.image import count_pages, load_image
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
 from spdl.io._image.options import ImageOptions
 from spdl.io._text.packing import PackingCounts
+from spdl.io._text.pad import Padded, pad
 from spdl.io._text.rows import PackedRow, PackedRows
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ __all__ = [
     "PackedRow",
     "PackedRows",
     "PackingCounts",
+    "Padded",
     "RandomColorJitter",
     "RandomResizedCrop",
     "RowWriter",
@@ -176,6 +178,7 @@ __all__ = [
     "nv12_to_bgr",
     "nv12_to_rgb",
     "nvdec_decoder",
+    "pad",
     "parse_wav",
     "random_clips",
     "random_color_jitter",

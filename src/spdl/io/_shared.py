@@ -17,6 +17,7 @@ from spdl.io._device.transfer_tensor import map_tensors
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
 from spdl.io._text.packing import PackingCounts, PackingRule, sum_counts
+from spdl.io._text.pad import Padding
 from spdl.io._text.rows import PackedRow, PackedRows
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PackedRows",
     "PackingCounts",
     "PackingRule",
+    "Padding",
     "Readable",
     "TarColumns",
     "check_is_object",

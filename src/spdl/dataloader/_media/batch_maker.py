@@ -13,7 +13,7 @@ from spdl._check import refuse, show, shown_place
 from spdl.dataloader._media.batches import LabelledBatch, SampleFailure, UserCode, describe_failures
 from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError, transfer_tensor_h2d
-from spdl.io._shared import map_tensors
+from spdl.io._shared import Padding, map_tensors
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.op import context_parameter
 from spdl.source import EpochOrder, replacements
@@ -205,6 +205,7 @@ def _path_of(value: Any) -> str | None:
 
 OnError: TypeAlias = Literal["raise", "skip", "refill"]
 OutputKind: TypeAlias = Literal["torch", "numpy"]
+Pad: TypeAlias = "Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
 
 _REFILLS = 32
 _REMEDY = (
@@ -225,6 +226,7 @@ class BatchMaker:
         on_error: How to treat samples that fail.
         transform: Applied to each sample's medium, or None.
         batch_transform: Applied to each batch, or None.
+        pad: The fields to pad.
         output: The kind of arrays.
     """
 
@@ -238,6 +240,7 @@ class BatchMaker:
         on_error: OnError,
         transform: Callable[..., Any] | None,
         batch_transform: Callable[[Any], Any] | None,
+        pad: Pad,
         output: OutputKind,
     ) -> None:
         self._source = source
@@ -249,6 +252,7 @@ class BatchMaker:
         self._transform = transform
         self._context = None if transform is None else context_parameter(transform)
         self._batch_transform = batch_transform
+        self._paddings = _make_paddings(pad)
         self._output = output
 
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
@@ -447,7 +451,9 @@ class BatchMaker:
         num_threads: int,
     ) -> Any:
         indices, paths = columns["index"], columns["path"]
-        rest = {name: gather(it) for name, it in columns.items() if name not in (self._reader.column, "path", *fields)}
+        done = (self._reader.column, "path", *fields, *self._paddings)
+        rest = {name: gather(it) for name, it in columns.items() if name not in done}
+        rest |= self._pad(columns, {*fields, *columns}, indices)
         everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
         if self._transform is not None:
             names = [f"sample {index}, {_as_text(path)!r}" for index, path in zip(indices, paths, strict=True)]
@@ -465,6 +471,22 @@ class BatchMaker:
         if result is None:
             raise TypeError(f"`batch_transform` returned None for the batch of samples {indices}: it must return one.")
         return result
+
+    def _pad(self, columns: _Columns, taken: set[str], indices: list[int]) -> dict[str, Any]:
+        """Return the fields to pad, each as one array and its mask."""
+        padded: dict[str, Any] = {}
+        for name, padding in self._paddings.items():
+            mask = f"{name}_mask"
+            if name not in columns or name == self._reader.column:
+                refuse(ValueError, "pad", f"a field of the samples besides {self._reader.column!r}", name)
+            if mask in taken:
+                raise ValueError(f"`pad` adds the field {mask!r}, which the samples have already: rename it.")
+            try:
+                padded[name], padded[mask], _ = padding.apply([_or_itself(it) for it in columns[name]])
+            except (TypeError, ValueError) as error:
+                error.add_note(f"spdl.dataloader was padding the field {name!r} of the samples {show(indices)}")
+                raise
+        return padded
 
     def _transform_each(self, data: Any, contexts: list[ItemContext], names: list[str]) -> list[Any]:
         transform: Any = self._transform
@@ -489,6 +511,25 @@ class BatchMaker:
             if all(isinstance(it, torch.Tensor) and it.shape == results[0].shape for it in results):
                 return torch.stack(results)
         return gather(results)
+
+
+def _or_itself(value: Any) -> Any:
+    array = to_array(value)
+    return value if array is None else array
+
+
+def _make_paddings(pad: Pad) -> dict[str, Padding]:
+    accepted = 'names of fields, or a mapping from names to arguments of spdl.io.pad, such as {"tokens": {"value": 1}}'
+    if pad is None:
+        return {}
+    if isinstance(pad, str) or not isinstance(pad, Iterable):
+        refuse(TypeError, "pad", accepted, pad)
+    given = pad if isinstance(pad, Mapping) else {name: {} for name in pad}
+    for name, options in given.items():
+        known = isinstance(options, Mapping) and set(options) <= set(Padding._fields)
+        if not isinstance(name, str) or not known:
+            refuse(TypeError, "pad", accepted, pad)
+    return {name: Padding(**options).checked() for name, options in given.items()}
 
 
 def _as_text(path: Any) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._media.batch_maker import OnError, OutputKind
+from spdl.dataloader._media.batch_maker import OnError, OutputKind, Pad
 from spdl.dataloader._media.batches import ClipBatch, LabelledBatch
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
@@ -172,6 +172,9 @@ class ClipLoader(MediaLoader[ClipBatch]):
             them black there. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
             that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each finished batch, after `transform`, `mean` and `std`. The loop gets its result.
+        pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
+            texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
+            are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
@@ -229,6 +232,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
         even_batches: bool = True,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[ClipBatch], Any] | None = None,
+        pad: Pad = None,
         output: OutputKind = "torch",
         device: Any = None,
         on_error: OnError = "raise",
@@ -268,6 +272,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
             on_error=on_error,
             transform=transform,
             batch_transform=batch_transform,
+            pad=pad,
             output=output,
             device=device,
             num_threads=num_threads,

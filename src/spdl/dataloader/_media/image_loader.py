@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._media.batch_maker import OnError, OutputKind
+from spdl.dataloader._media.batch_maker import OnError, OutputKind, Pad
 from spdl.dataloader._media.batches import ImageBatch, LabelledBatch
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
@@ -159,6 +159,9 @@ class ImageLoader(MediaLoader[ImageBatch]):
             numbers. It runs in the loader's threads, so it should be quick or release the GIL.
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
             result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
+        pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
+            texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
+            are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. They are copied there while
             others are made. None leaves them in main memory.
@@ -219,6 +222,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         options: ImageOptions | None = None,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[ImageBatch], Any] | None = None,
+        pad: Pad = None,
         output: OutputKind = "torch",
         device: Any = None,
         on_error: OnError = "raise",
@@ -252,6 +256,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             on_error=on_error,
             transform=transform,
             batch_transform=batch_transform,
+            pad=pad,
             output=output,
             device=device,
             num_threads=num_threads,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 from spdl._check import check_choice, check_flag, refuse
-from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
+from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, Pad
 from spdl.dataloader._media.batches import LabelledBatch
 from spdl.dataloader._media.epoch_loader import Batch, EpochLoader
 from spdl.dataloader._media.loader_state import Identity, LoaderProgress, find_world, identify
@@ -142,6 +142,7 @@ class MediaLoader(EpochLoader[Batch]):
         on_error: OnError,
         transform: Callable[..., Any] | None,
         batch_transform: Callable[[Any], Any] | None,
+        pad: Pad = None,
         output: OutputKind,
         device: Any,
         num_threads: int | None,
@@ -177,6 +178,7 @@ class MediaLoader(EpochLoader[Batch]):
             on_error=on_error,
             transform=transform,
             batch_transform=batch_transform,
+            pad=pad,
             output=output,
         )
         self._fingerprint: str | None = None
