@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dis
-import functools
 import itertools
 import json
 import sys
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.damaged_states import not_refused
+from tests.moments import AtMoments, Interrupt
 from tests.source.calls import calls_of
 
 import spdl.pipeline
@@ -170,70 +169,68 @@ def test_statistics() -> None:
     assert loader.statistics().stages[1].num_completed == 8
 
 
-@functools.cache
-def _interruptible(code: CodeType) -> frozenset[int]:
-    """Return the places in a function at which Python runs signal handlers: behind calls, and at its beginning."""
-    instructions = list(dis.get_instructions(code))
-    return frozenset(
-        behind.offset
-        for before, behind in itertools.pairwise(instructions)
-        if before.opname == "RESUME" or before.opname.startswith("CALL")
-    )
-
-
 PACKAGE = str(Path(spdl.pipeline.__file__).parent.parent)
 
 
-def _next_interrupted(items: Iterator[Any], place: int) -> list[Any] | None:
-    """Read an item, and raise KeyboardInterrupt at a place of the package. None if there are fewer."""
-    left = place
+def is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(PACKAGE)
 
-    def interrupt(frame: Any, event: str, _arg: Any) -> Any:
-        nonlocal left
-        if event == "opcode" and frame.f_lasti in _interruptible(frame.f_code):
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return interrupt
 
-    def enter(frame: Any, _event: str, _arg: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_opcodes = True
-        return interrupt
-
-    before = sys.gettrace()
-    sys.settrace(enter)
-    try:
-        got = [next(items)]
-    except KeyboardInterrupt:
-        return []
-    finally:
-        sys.settrace(before)
-    return None if left > 0 else got
+def make_squares(batch_size: int | None = None) -> DataLoader[Any, Any]:
+    return DataLoader(range(8), batch_size=batch_size, output_order="input", num_threads=1)
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_an_item_that_ctrl_c_costs_the_loop_counts_as_not_received(batch_size: int | None) -> None:
-    def make() -> DataLoader[Any, Any]:
-        return DataLoader(range(8), batch_size=batch_size, output_order="input", num_threads=1)
-
-    whole = list(make())
-    for place in itertools.count(1):
-        loader = make()
+    whole = list(make_squares(batch_size))
+    before = sys.gettrace()
+    for place in itertools.count():
+        loader = make_squares(batch_size)
         items: Any = iter(loader)
         got = [next(items), next(items)]
-        read = _next_interrupted(items, place)
+        tracer = Interrupt(place, is_ours)
+        sys.settrace(tracer)
+        try:
+            got.append(next(items))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
         states = [loader.state_dict()]
         items.close()
         states.append(loader.state_dict())
         for state in states:
-            resumed = make()
+            resumed = make_squares(batch_size)
             resumed.load_state_dict(state)
-            assert [*got, *(read or ()), *resumed] == whole or read is None, place
-        if read is None:
+            assert [*got, *resumed] == whole, tracer.where
+        if not tracer.where:
             break
     assert place > 5
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_a_state_of_a_signal_handler_does_not_count_an_item_on_its_way(batch_size: int | None) -> None:
+    whole = list(make_squares(batch_size))
+    loader = make_squares(batch_size)
+    items: Any = iter(loader)
+    assert next(items) == whole[0]
+    # By the states, which differ only in how far the source has come.
+    seen: dict[str, str] = {}
+    before = sys.gettrace()
+    sys.settrace(AtMoments(lambda where: seen.setdefault(json.dumps(loader.state_dict()), where), is_ours))
+    try:
+        assert next(items) == whole[1]
+    finally:
+        sys.settrace(before)
+    assert seen
+    for state, where in seen.items():
+        resumed = make_squares(batch_size)
+        resumed.load_state_dict(json.loads(state))
+        assert list(resumed) == whole[1:], where
+    resumed = make_squares(batch_size)
+    resumed.load_state_dict(loader.state_dict())
+    assert list(resumed) == whole[2:]
+    items.close()
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])

@@ -34,10 +34,10 @@ class AnyExecutor(Executor):
 
 
 class AtLineElsewhere(AtLine):
-    """Counts the lines in the executor's threads alone."""
+    """Counts the lines in the executor's threads alone, but for those that note whose the thread is."""
 
     def __call__(self, frame: Any, event: str, argument: object) -> Any:
-        if not threading.current_thread().name.startswith(PREFIX):
+        if not threading.current_thread().name.startswith(PREFIX) or frame.f_code.co_name == "call":
             return None
         return super().__call__(frame, event, argument)
 

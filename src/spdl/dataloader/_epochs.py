@@ -15,9 +15,7 @@ from spdl.pipeline._for_loaders import (
     fingerprint_of,
     has_changed_counts,
     is_parents,
-    take_back,
 )
-from spdl.pipeline._iterators import READS
 from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state, sealed
 from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, merge_into, state_of_next_pass
 
@@ -93,23 +91,16 @@ class LoaderIterator(Generic[Output]):
             finally:
                 # Its frames hold it.
                 del read
-        self._pipeline, root, item = read
-        try:
-            # Not before: a signal handler may come between, and the loop does not have the item yet.
-            acknowledge(self._pipeline, root)
-            received: Output = item
-        except BaseException:
-            # A Ctrl-C: the item reaches no one, so it was not received.
-            take_back(self._pipeline, root)
-            raise
-        return received
+        self._pipeline, root, received = read
+        # Not before: a signal handler may come between, and the loop does not have the item yet.
+        notes, key = acknowledge(self._pipeline, root)
+        del notes[key]
+        item: Output = received
+        return item
 
     def close(self) -> None:
         """End the iteration, as leaving a loop does."""
         self._passed.close()
-
-
-READS.add(LoaderIterator.__next__.__code__)
 
 
 _KIND = "dataloader"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.checkpoint import uneven_stage
-from spdl.pipeline._iterators import PipelineIterator, took
+from spdl.pipeline._iterators import PipelineIterator, hand_over, took
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.page import LoaderArguments
 from spdl.pipeline._state.origins import Group, Result, Results, Root, result_path
@@ -38,24 +38,14 @@ def take(items: PipelineIterator[T]) -> tuple[Any, T]:
     return items._take()  # noqa: SLF001
 
 
-def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
-    """Note that an item has been received that `take` has returned.
+def acknowledge(pipeline: Pipeline[Any], root: Any) -> tuple[dict[object, Any], object]:
+    """Acknowledge an item that `take` has returned. It counts as received once the note is deleted: see `hand_over`.
 
     Args:
         pipeline: The pipeline.
         root: The root that came with the item.
     """
-    took(pipeline._engine, root)  # noqa: SLF001
-
-
-def take_back(pipeline: Pipeline[Any], root: Any) -> None:
-    """Note that an item that `take` has returned was lost before it was received, acknowledged or not.
-
-    Args:
-        pipeline: The pipeline.
-        root: The root that came with the item.
-    """
-    pipeline._engine.lineage.take_back(root)  # noqa: SLF001
+    return hand_over(pipeline._engine, root)  # noqa: SLF001
 
 
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import inf
-from types import CodeType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._locate import warn_caller
-from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._engine.channel import EPOCH_END, Entry
 from spdl.pipeline._state.origins import Group
 from spdl.pipeline._state.passes import Interruptible
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
@@ -19,29 +17,6 @@ from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._pipeline import Pipeline
-
-# The code of all methods that take an entry from a sink, note it as delivered, and return its item. Each calls the
-# entry's root ``root``, and the pipeline ``self`` or ``self._pipeline``.
-READS: set[CodeType] = set()
-
-
-def in_hand(pipeline: object) -> list[Any]:
-    """Return the roots of the entries that reads of this thread have taken from the sink and not returned yet.
-
-    A signal handler runs between any two steps of a read. By then the entry may be noted as delivered, but the
-    consumer does not have it. Only the read's own frame knows.
-    """
-    roots = []
-    frame = sys._getframe(1)  # noqa: SLF001 - there is no other way to one's own frames that costs so little.
-    while frame is not None:
-        if frame.f_code in READS:
-            names = frame.f_locals
-            reader = names["self"]
-            # It is None until the read has taken one.
-            if names.get("root") is not None and (reader is pipeline or getattr(reader, "_pipeline", None) is pipeline):
-                roots.append(names["root"])
-        frame = frame.f_back  # type: ignore[assignment]
-    return roots
 
 
 def took(engine: Engine, root: Any) -> None:
@@ -61,26 +36,66 @@ def took(engine: Engine, root: Any) -> None:
         _announce_room(engine)
 
 
-def cut_short(engine: Engine) -> None:
-    """See to what a read may have taken from the sink that knows of nothing, since a Ctrl-C came in that very step."""
-    if not engine.holds_lock():
-        with engine.lock:
-            engine.ends.take_if_lost(engine.sink)
+def hand_over(engine: Engine, root: Any) -> tuple[dict[object, Any], object]:
+    """Acknowledge an item that was popped from the sink, and note that its consumer does not have it yet.
+
+    Until that note is deleted, the item counts as not received. Signal handlers run only after calls, where functions
+    begin and where loops go back. So a caller that deletes the note by a statement, and does nothing afterwards but
+    return, is not interrupted in between. The note of a read that a Ctrl-C ends stays.
+
+    Returns:
+        A dict and the key of the note in it.
+    """
+    notes, key = engine.lineage.in_hand, object()
+    notes[key] = root
+    try:
+        took(engine, root)
+    except BaseException:
+        engine.lineage.lost(root)
+        raise
+    return notes, key
 
 
-def take_back(engine: Engine, root: Any) -> None:
-    """See to what a read took from the sink that was cut short.
+class Waits(Protocol):
+    """Waits for entries of a sink."""
+
+    def _wait(self, deadline: float) -> bool: ...
+
+
+def next_entry(engine: Engine, reader: Waits, timeout: float | None) -> Entry | None:
+    """Take the next item from the sink.
 
     Args:
         engine: The engine.
-        root: The root of the entry; None if the read does not know of any.
+        reader: Waits while there is none, until it returns False or raises.
+        timeout: Seconds to wait.
+
+    Returns:
+        None if the epoch has ended, or the reader waits no longer. The end is in the hand of this thread until a
+        ``with`` block of the engine's ends has raised what tells the consumer. If a Ctrl-C comes before, the thread's
+        next read finds it.
     """
-    if root is EPOCH_END:
-        # The next read tells about it.
-        engine.ends.take()
-    elif root is not None:
-        # The item is lost, so it was not received.
-        engine.lineage.take_back(root)
+    deadline = None
+    while not engine.ends.in_hand():
+        try:
+            entry = engine.sink.entries.popleft()
+            if entry[0] is not EPOCH_END:
+                return entry
+            engine.ends.take()
+            took(engine, EPOCH_END)
+            continue
+        except IndexError:
+            pass
+        except BaseException:
+            # A Ctrl-C may come when something was taken and nobody knows what.
+            if not engine.holds_lock():
+                with engine.lock:
+                    engine.ends.take_if_lost(engine.sink)
+            raise
+        deadline = deadline_of(timeout) if deadline is None else deadline
+        if not reader._wait(deadline):  # noqa: SLF001 - the readers are this package's own.
+            break
+    return None
 
 
 def _announce_room(engine: Engine) -> None:
@@ -187,105 +202,52 @@ class PipelineIterator(Interruptible, Generic[T]):
         a b the end
     """
 
-    __slots__ = ("_counters", "_deliver", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
+    __slots__ = ("_ended", "_engine", "_gate", "_out", "_pipeline", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
         self._timeout = timeout
         self._gate = Lock()
         self._engine = pipeline._engine  # noqa: SLF001 - the two classes belong together.
-        # A Ctrl-C may have cut an earlier read short when it was about to tell that the epoch has ended.
-        self._ended = self._engine.ends.in_hand()
-        self._counters = self._engine.sink.counters
-        self._entries = self._engine.sink.entries
-        self._pop = self._entries.popleft
-        self._deliver = self._engine.lineage.deliver_position
+        self._ended = False
+        self._out = self._engine.lineage.removable
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        deadline = root = None
-        # Calling a field is slower: Python 3.11 looks for a method first.
-        pop, deliver = self._pop, self._deliver
-        try:
-            while not self._ended:
-                try:
-                    root, value = pop()
-                except IndexError:
-                    deadline = deadline_of(self._timeout) if deadline is None else deadline
-                    self._wait(deadline)
-                    pop = self._pop
-                    continue
-                except BaseException:
-                    cut_short(self._engine)
-                    raise
-                # The usual case makes no call of `took`, because it runs for each item in the consumer's thread.
-                if root.__class__ is not int or self._engine.sink.full:
-                    if root is EPOCH_END:
-                        self._end_epoch()
-                        break
-                    took(self._engine, root)
-                else:
-                    deliver(root)
-                    if not self._entries:
-                        self._counters.emptied_at = perf_counter()
-                item: T = value
-                return item
-        except BaseException:
-            # A Ctrl-C, most likely.
-            take_back(self._engine, root)
-            self._ended = self._ended or self._engine.ends.in_hand()
-            raise
-        self._ended = True
-        with self._engine.ends:
-            raise StopIteration
+        root, value = self._take()
+        out, sink = self._out, self._engine.sink
+        # The usual case makes no call of `hand_over`, because it runs for each item in the consumer's thread.
+        if root in out and not sink.full:
+            if not sink.entries:
+                sink.counters.emptied(perf_counter())
+            # As with the notes of `hand_over`: a call of `remove` could be interrupted before the item is returned.
+            out -= {root}
+            return value
+        notes, key = hand_over(self._engine, root)
+        del notes[key]
+        return value
 
     def _take(self) -> tuple[Any, T]:
         """Return the next item and its root, which counts as received only when that is acknowledged."""
-        deadline = root = None
-        try:
-            while not self._ended:
-                try:
-                    root, value = self._pop()
-                except IndexError:
-                    deadline = deadline_of(self._timeout) if deadline is None else deadline
-                    self._wait(deadline)
-                    continue
-                except BaseException:
-                    cut_short(self._engine)
-                    raise
-                if root is EPOCH_END:
-                    self._end_epoch()
-                    break
-                return root, value
-        except BaseException:
-            take_back(self._engine, root)
-            self._ended = self._ended or self._engine.ends.in_hand()
-            raise
-        self._ended = True
-        with self._engine.ends:
-            raise StopIteration
+        entry = None if self._ended else next_entry(self._engine, self, self._timeout)
+        if entry is None:
+            self._ended = True
+            with self._engine.ends:
+                raise StopIteration
+        return entry
 
-    def _end_epoch(self) -> None:
-        """Acknowledge the end of an epoch that was popped."""
-        self._engine.ends.take()
-        self._ended = True
-        took(self._engine, EPOCH_END)
-
-    def _wait(self, deadline: float) -> None:
+    def _wait(self, deadline: float) -> bool:
         # Each wait has its own gate, because threads that share an iterator must not open each other's.
         self._gate = gate = Lock()
         gate.acquire()
-        if self._ended:
-            return
-        try:
-            self._pipeline._wait(deadline, gate)  # noqa: SLF001
-        except EOFError:
-            self._ended = True
-        # The thread that begins or ends to trace the sink gives it others, and leaves nothing in these.
-        self._entries = self._engine.sink.entries
-        self._pop = self._entries.popleft
+        if not self._ended:
+            try:
+                self._pipeline._wait(deadline, gate)  # noqa: SLF001
+            except EOFError:
+                self._ended = True
+        return not self._ended
 
     def interrupt(self) -> None:
         """End the iteration, even for a thread that waits in ``next()``. Takes no lock."""
@@ -294,9 +256,6 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._gate.release()
         except RuntimeError:  # No thread waits.
             return
-
-
-READS.add(PipelineIterator.__next__.__code__)
 
 
 def cache_iterator(

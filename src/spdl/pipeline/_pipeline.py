@@ -7,7 +7,6 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
@@ -15,18 +14,13 @@ from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._declare.op import FailedItem
 from spdl.pipeline._declare.records import SINK, PipelineConfig
 from spdl.pipeline._engine import lifetime
-from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.checkpoint import load, load_ranks, stages_of, take
 from spdl.pipeline._engine.lifetime import abort, set_concurrency, set_num_threads, set_queue_capacity, start
 from spdl.pipeline._iterators import (
-    READS,
     PipelineIterator,
     check_usable,
-    cut_short,
-    deadline_of,
-    in_hand,
-    take_back,
-    took,
+    hand_over,
+    next_entry,
     wait,
     warn_of_nothing,
 )
@@ -239,34 +233,15 @@ class Pipeline(Generic[T]):
             RuntimeError: If it would have to wait in a forked child, or inside an op of this pipeline.
         """
         engine = self._engine
-        ends, entries = engine.ends, engine.sink.entries
-        deadline = inf if timeout is None else deadline_of(check_timeout("timeout", timeout))
-        root = None
-        try:
-            # A Ctrl-C may have cut an earlier read short when it was about to tell that the epoch has ended.
-            while not ends.in_hand():
-                try:
-                    root, value = entries.popleft()
-                except IndexError:
-                    self._wait(deadline)
-                    entries = engine.sink.entries
-                    continue
-                except BaseException:
-                    cut_short(engine)
-                    raise
-                if root is EPOCH_END:
-                    ends.take()
-                    took(engine, root)
-                    break
-                took(engine, root)
-                item: T = value
-                return item
-        except BaseException:
-            # A Ctrl-C, most likely.
-            take_back(engine, root)
-            raise
-        with ends:
-            raise EOFError("The epoch has ended; the next read begins the next one.")
+        entry = next_entry(engine, self, check_timeout("timeout", timeout))
+        if entry is None:
+            with engine.ends:
+                raise EOFError("The epoch has ended; the next read begins the next one.")
+        root, value = entry
+        item: T = value
+        notes, key = hand_over(engine, root)
+        del notes[key]
+        return item
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Return an iterator over the remaining items, or with a continuous source over those of one epoch.
@@ -328,19 +303,14 @@ class Pipeline(Generic[T]):
 
         write_report(self, path, title=title)
 
-    def _wait(self, deadline: float, gate: Lock | None = None) -> None:
+    def _wait(self, deadline: float, gate: Lock | None = None) -> bool:
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
-        try:
-            if not self._started:
-                self._start()
-            check_usable(self._engine, "read")
-            if not wait(self._engine, deadline, gate):
-                self._raise_end()
-        except BaseException as error:
-            if type(error.__context__) is IndexError:
-                # The sink was empty, which is why it waits. That is not the cause of a Ctrl-C or a timeout.
-                error.__context__ = None
-            raise
+        if not self._started:
+            self._start()
+        check_usable(self._engine, "read")
+        if not wait(self._engine, deadline, gate):
+            self._raise_end()
+        return True
 
     def _raise_end(self) -> None:
         self._engine.reporter.consumer_ended()
@@ -538,7 +508,7 @@ class Pipeline(Generic[T]):
             if (inexact := node.inexact()) is not None:
                 raise RuntimeError(f"{inexact} ({callers_line()})")
         with engine.lock:
-            taken = take(engine, in_hand(self))
+            taken = take(engine)
         return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -590,9 +560,6 @@ class Pipeline(Generic[T]):
         if self._sources is None:
             self._sources = _source_fingerprints(self._engine)
         return {"stages": self._graph, "sources": self._sources}
-
-
-READS.add(Pipeline.get_item.__code__)
 
 
 def _forget(engine: weakref.ref[Engine]) -> None:

@@ -62,18 +62,11 @@ THE_END = (
         ("TestMomentsOfAStop",),
     ),
     Mutant(
-        "a stop in the first or last steps of a call elsewhere waits for itself",
-        "Engine.is_mine",
-        "if self.calls_elsewhere and makes_call_of(self):",
-        "if False:",
+        "a stop in a call elsewhere waits for itself",
+        "called_elsewhere",
+        "        inside.append(thread)\n",
+        "        inside.append(-1)\n        thread = -1\n",
         ("test_fault_executors.py",),
-    ),
-    Mutant(
-        "an interrupted read loses the end of an epoch",
-        "take_back",
-        "        # The next read tells about it.\n        engine.ends.take()",
-        "        pass",
-        ("test_interrupted_ends.py",),
     ),
     Mutant(
         "an end of an epoch counts although the consumer was interrupted",
@@ -83,11 +76,18 @@ THE_END = (
         ("test_interrupted_ends.py",),
     ),
     Mutant(
-        "an interrupt right behind the taking of an end loses it",
-        "cut_short",
+        "an interrupted read loses the end of an epoch",
+        "next_entry",
         "engine.ends.take_if_lost(engine.sink)",
         "pass",
         ("test_interrupted_ends.py",),
+    ),
+    Mutant(
+        "an item on its way to the loop counts as received",
+        "hand_over",
+        "    notes[key] = root\n    try:\n        took(engine, root)",
+        "    try:\n        took(engine, root)\n        notes[key] = root",
+        ("test_a_state_of_a_signal_handler_does_not_count_an_item_on_its_way",),
     ),
     Mutant(
         "a stop inside an op waits for itself",

@@ -1,22 +1,25 @@
-"""Test a Ctrl-C while the end of an epoch is read: the end comes again, and the next epoch begins after it."""
+"""Test what a signal handler does or raises in the middle of a read.
+
+After a Ctrl-C the end of an epoch comes again, and the next epoch begins after it. A state that the handler takes
+does not count an item that the loop does not have.
+"""
 
 from __future__ import annotations
 
-import dis
 import sys
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.moments import AtMoments, Interrupt
+from tests.pipeline.support import source, wait_until
 
 import spdl.pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
+    from types import CodeType
 
     from spdl.pipeline import Pipeline
 
@@ -40,40 +43,9 @@ class Passes:
         return iter([(number, place) for place in range(SIZE)])
 
 
-@cache
-def operations(code: CodeType) -> dict[int, str]:
-    return {each.offset: each.opname for each in dis.get_instructions(code)}
-
-
-class Interrupt:
-    """A tracer that raises a KeyboardInterrupt once, at the n-th moment of the reads at which Python may do so.
-
-    That is after a call, at the begin of a function, and when a loop goes back.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-        self.where = ""
-        self._before: dict[FrameType, str] = {}
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        # A finalizer of an earlier pipeline is none of this one's reads.
-        if self.where or frame.f_code.co_filename not in READING or frame.f_code.co_name == "_forget":
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            operation = operations(frame.f_code).get(frame.f_lasti, "")
-            # Ones that are no more than a part of the next one.
-            before = self._before.get(frame, "")
-            if operation not in ("CACHE", "PRECALL"):
-                self._before[frame] = operation
-            # Python never does so where a handler begins, and would take the handled exception for one that goes on.
-            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")) and operation != "PUSH_EXC_INFO":
-                self.left -= 1
-                if self.left < 0:
-                    self.where = f"{frame.f_code.co_name}:{frame.f_lineno} after {before}"
-                    raise KeyboardInterrupt
-        return self
+def is_read(code: CodeType) -> bool:
+    # A finalizer of an earlier pipeline is none of this one's reads.
+    return code.co_filename in READING and code.co_name != "_forget"
 
 
 def loops(pipeline: Pipeline[Any], got: list[Any]) -> None:
@@ -117,7 +89,7 @@ def test_an_interrupt_at_any_moment_of_a_read_loses_no_end(read: Callable[[Pipel
     number = 0
     try:
         while True:
-            tracer = Interrupt(number)
+            tracer = Interrupt(number, is_read)
             epochs: list[list[Any]] = [[] for _ in range(EPOCHS)]
             # The sink holds all of them: the reads need not wait.
             pipeline = source(Passes(), continuous=True).add_sink(2 * EPOCHS * SIZE).build(num_threads=1)
@@ -141,3 +113,48 @@ def test_an_interrupt_at_any_moment_of_a_read_loses_no_end(read: Callable[[Pipel
         sys.settrace(before)
     assert all(len(got) == SIZE for got in epochs)
     assert number > 30
+
+
+def plain() -> Pipeline[Any]:
+    return source(range(6)).pipe(abs).add_sink(20).build(num_threads=1)
+
+
+def in_batches() -> Pipeline[Any]:
+    return source(range(12)).pipe(abs).aggregate(2).add_sink(20).build(num_threads=1)
+
+
+def taken_apart() -> Pipeline[Any]:
+    return source(["ab", "cde", "f"]).aggregate(2).disaggregate().pipe(iter).add_sink(20).build(num_threads=1)
+
+
+def of_bounded_bytes() -> Pipeline[Any]:
+    return source([b"a", b"b", b"c"]).pipe(bytes).add_sink(20).build(num_threads=1, max_bytes=100)
+
+
+@pytest.mark.parametrize("build", [plain, in_batches, taken_apart, of_bounded_bytes])
+@pytest.mark.parametrize("by_loop", [True, False])
+def test_a_state_of_a_signal_handler_does_not_count_an_item_on_its_way(
+    build: Callable[[], Pipeline[Any]], *, by_loop: bool
+) -> None:
+    seen: list[tuple[str, Any]] = []
+    # A finalizer of an earlier pipeline is none of this one's reads.
+    tracer = AtMoments(
+        lambda where: seen.append((where, pipeline.state_dict())),
+        lambda code: code.co_filename.startswith(str(ENGINE)) and code.co_name != "_forget",
+    )
+    before = sys.gettrace()
+    with build().auto_stop(timeout=DEADLINE) as pipeline:
+        items: Any = pipeline.get_iterator(timeout=DEADLINE)
+        assert wait_until(lambda: pipeline._engine.done)
+        for _ in range(len(pipeline._engine.sink.entries)):
+            expected = pipeline.state_dict()
+            seen.clear()
+            sys.settrace(tracer)
+            try:
+                next(items) if by_loop else pipeline.get_item(timeout=DEADLINE)
+            finally:
+                sys.settrace(before)
+            assert len(seen) > 3
+            for where, state in seen:
+                assert state == expected, where
+            assert pipeline.state_dict() != expected

@@ -21,7 +21,6 @@ from spdl.pipeline._declare.records import (
     PipelineConfig,
     StageConfig,
 )
-from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.node import KeepsItems
 from spdl.pipeline._state.lineage import Progress
 from spdl.pipeline._state.partial import chains_from_state, restored_from_state, state_of
@@ -154,15 +153,10 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return what an engine has consumed. Called with the lock held.
-
-    Args:
-        engine: The engine.
-        in_hand: The roots of entries that are on their way to the consumer: they count as not consumed.
-    """
+def take(engine: Engine) -> dict[str, Any]:
+    """Return what an engine has consumed. Called with the lock held."""
     lineage = engine.lineage
-    unconsumed = lineage.unconsumed([root for root in in_hand if root is not EPOCH_END])
+    unconsumed = lineage.unconsumed()
     # An end that is on its way to the consumer is not counted yet.
     epoch = engine.epochs_read
     progress = lineage.progress(unconsumed.roots)

@@ -13,7 +13,7 @@ from spdl.pipeline._engine.channel import MARK, Entry, EpochEnds, Sink
 from spdl.pipeline._engine.letting_go import DeferredDrops, LettingGo, drop_all
 from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
-from spdl.pipeline._engine.workers import EventLoop, Timer, Workers, makes_call_of
+from spdl.pipeline._engine.workers import EventLoop, Timer, Workers
 from spdl.pipeline._report.counters import StoresMeanwhile
 from spdl.pipeline._report.failures import EpochCounts, FailureCollector, report_failed_item
 from spdl.pipeline._report.page import COLUMNS, LoaderArguments, Page, no_page
@@ -45,7 +45,6 @@ class Engine:
         "_make_event_loop",
         "_page_is_due",
         "budget",
-        "calls_elsewhere",
         "done",
         "drops",
         "ending",
@@ -152,8 +151,7 @@ class Engine:
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
-        # Whether there are stages whose ops run in executors, and the threads of these that run the engine's code now.
-        self.calls_elsewhere = False
+        # The threads of executors that run the engine's code now.
         self.inside: list[int] = []
         # The interpreter's exit has stopped it, or has given up to wait for its threads.
         self.exited = False
@@ -182,7 +180,6 @@ class Engine:
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
         self.nodes = nodes
-        self.calls_elsewhere = any(node.calls_executor() for node in nodes)
         for column, source in enumerate(sources, COLUMNS):
             source.take_column(column)
         for column, node in enumerate(nodes, COLUMNS + len(sources)):
@@ -518,8 +515,6 @@ class Engine:
     def is_mine(self) -> bool:
         """Return whether the current thread belongs to the engine, or runs its code now."""
         if self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads():
-            return True
-        if self.calls_elsewhere and makes_call_of(self):
             return True
         return any(inner.is_mine() for node in self.nodes for inner in node.engines_inside())
 

@@ -426,10 +426,6 @@ class Node:
         op, self.op = self.op, None
         return [op, *self.discard()]
 
-    def calls_executor(self) -> bool:
-        """Return whether its op runs in a user's executor."""
-        return False
-
     def num_processes(self) -> int:
         """Return how many other processes it hands items over to, or its op runs in; 0 if none."""
         return 0

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
-import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from concurrent.futures.thread import _WorkItem
-from types import AsyncGeneratorType, CodeType, CoroutineType, MethodType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from functools import wraps
+from types import AsyncGeneratorType, CoroutineType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
-from spdl.pipeline._world import TIMEOUT_MAX, Condition, Lock, RLock, Thread, monotonic
+from spdl.pipeline._world import TIMEOUT_MAX, Condition, Lock, RLock, Thread, get_ident, monotonic
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,44 +19,24 @@ if TYPE_CHECKING:
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
 
-# The methods that executors call, whose objects have the engine as ``engine``.
-_CALLED: set[CodeType] = set()
-# The code of a pool of threads around a call.
-_AROUND = _WorkItem.run.__code__
-
 
 def called_elsewhere(method: Method) -> Method:
-    """Mark a method that an executor calls. Its object has the engine as ``engine``."""
-    _CALLED.add(method.__code__)
-    return method
+    """Mark a method that an executor calls, so that the thread is the engine's own meanwhile: ``self.engine``.
 
-
-def makes_call_of(engine: object) -> bool:
-    """Return whether the current thread makes a call of an executor's for this engine.
-
-    A finalizer may run at any step of it, and stop the pipeline. If it waited for the call, it would wait for itself.
-    Such a call may note itself that it begins and ends, but not in its first and last steps: only the thread's frames
-    know of these.
+    What it calls, such as an op or a finalizer, does not wait for that call if it stops the pipeline. A finalizer that
+    comes in the very first or last steps waits until its timeout.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - there is no other way to one's own frames.
-    while frame is not None:
-        if frame.f_code in _CALLED:
-            if frame.f_locals["self"].engine is engine:
-                return True
-        elif frame.f_code is _AROUND and _engine_of(frame.f_locals["self"]) is engine:
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
 
+    @wraps(method)
+    def call(self: Any, *args: Any) -> Any:
+        inside, thread = self.engine.inside, get_ident()
+        inside.append(thread)
+        try:
+            return method(self, *args)
+        finally:
+            inside.remove(thread)
 
-def _engine_of(work: Any) -> object:
-    """Return the engine for which something is called, if a method that it has marked is."""
-    function: Any = getattr(work, "fn", None)
-    method = function if isinstance(function, MethodType) else type(function).__call__
-    if getattr(getattr(method, "__func__", method), "__code__", None) not in _CALLED:
-        return None
-    engine: object = getattr(function, "__self__", function).engine
-    return engine
+    return cast("Method", call)
 
 
 # Results of ops that the loop runs.

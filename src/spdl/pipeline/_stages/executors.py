@@ -135,9 +135,6 @@ class ExecutorNode(OpNode):
         executor, self.executor = self.executor, None
         return [*super().let_go(), executor]
 
-    def calls_executor(self) -> bool:
-        return True
-
     def awaits_calls(self) -> bool:
         return bool(self.futures)
 
@@ -182,9 +179,6 @@ class LocalCall:
         if self.engine.stopping:
             # Nobody looks at the result any more.
             return None
-        inside = self.engine.inside
-        thread = get_ident()
-        inside.append(thread)
         # The thread's reads for others do not count.
         bytes_of_thread()
         begin = perf_counter()
@@ -195,7 +189,6 @@ class LocalCall:
                 end_forked_child(self.engine, sys.exc_info()[1])
             self.seconds = perf_counter() - begin
             self.bytes_read = bytes_of_thread()
-            inside.remove(thread)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial, (self._function,)
@@ -579,7 +572,6 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
         """Take turns in a thread of the pool's."""
         engine = self.engine
         begin = perf_counter()
-        engine.inside.append(get_ident())
         engine.lock.acquire()
         self.coming -= 1
         engine.page.enter(get_ident())
@@ -603,7 +595,6 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
                 end_forked_child(engine)
             engine.page.leave(get_ident())
             engine.lock.release()
-            engine.inside.remove(get_ident())
 
     def prepare_for_free_thread(self) -> None:
         """Submit a call if something waits here for which there may be none."""

@@ -664,9 +664,6 @@ class HookedNode(AsyncNode):
         elsewhere, self.elsewhere = self.elsewhere, None
         return [*super().let_go(), elsewhere]
 
-    def calls_executor(self) -> bool:
-        return self.elsewhere is not None
-
     def awaits_calls(self) -> bool:
         return self.elsewhere is not None and bool(self.elsewhere.futures)
 

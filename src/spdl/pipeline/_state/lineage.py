@@ -59,22 +59,25 @@ class Lineage:
     Attributes:
         sources: How many sources there are.
         chains: The results of aggregators with leftovers, of each in the order of the stages.
-        deliver_position: Removes the position of an item that the consumer has taken, if its root is a plain position.
-            It is the usual case, and all that such an item costs the consumer: elsewhere call `deliver`.
+        deliver_position: Removes the position of an item that was consumed, if its root is a plain position: elsewhere
+            call `deliver`.
+        removable: The positions that the consumer may remove itself: all that are out, unless somebody is to be told.
+        in_hand: The roots of items that are on their way to the consumer, and of those that were lost there. They count
+            as out, delivered or not. Each has a key of its own.
     """
 
     __slots__ = (
         "_following",
         "_gone",
         "_live",
-        "_lost",
         "_num_packed",
         "_out",
         "_packed",
-        "_releasing",
         "_weights",
         "chains",
         "deliver_position",
+        "in_hand",
+        "removable",
         "restored",
         "sources",
     )
@@ -85,18 +88,16 @@ class Lineage:
         self._following = list(range(sources))
         self._out: set[int] = set()
         self.deliver_position: Callable[[int], None] = self._out.discard
+        self.removable = self._out
+        self.in_hand: dict[object, Root] = {}
         # The keys are the packed positions of gatherings, and the number is how many positions these are.
         self._packed: dict[Packed, None] = {}
         self._num_packed = 0
         self.chains: list[Chain] = []
         # Items with several results that are not all consumed.
         self._live: dict[Results, None] = {}
-        # The root that is being released: a signal handler may look in between.
-        self._releasing: Root | None = None
         # Weighs the items that are out, if the pipeline has a budget.
         self._weights: Weights | None = None
-        # The roots of items that were lost on their way to the consumer.
-        self._lost: list[Root] = []
         # Called with each position that is no longer out, if a callback is registered.
         self._gone: Callable[[int], None] | None = None
         # The records of an earlier run about items whose results were consumed in part.
@@ -106,6 +107,7 @@ class Lineage:
         """Register a callback for each position that is no longer out. Called before anything is admitted."""
         self._gone = gone
         self.deliver_position = self._consumed
+        self.removable = set()
 
     def _consumed(self, root: int) -> None:
         self._out.discard(root)
@@ -116,6 +118,7 @@ class Lineage:
         """Register a callback for all that is released. Called before anything runs."""
         self._weights = weights
         self.deliver_position = self._deliver_weighed
+        self.removable = set()
 
     def _deliver_weighed(self, root: Any) -> None:
         self._out.discard(root)
@@ -212,15 +215,10 @@ class Lineage:
         """Note that an item was dropped, has failed, or has no descendants left to come. Called with the lock held."""
         self._release(root)
 
-    def take_back(self, root: Root) -> None:
-        """Note that an item was lost on its way to the consumer, whether or not it was delivered. Needs no lock.
-
-        Does nothing for the end of an epoch.
-        """
-        if isinstance(root, (int, Group)):
-            self._lost.append(root)
-            if self._weights is not None:
-                self._weights.taken.append(root)
+    def lost(self, root: Root) -> None:
+        """Note that an item in hand will not come to the consumer, so its bytes are not in flight. Needs no lock."""
+        if self._weights is not None:
+            self._weights.taken.append(root)
 
     def _release(self, root: Root) -> None:
         if self._weights is not None:
@@ -228,13 +226,11 @@ class Lineage:
         if not isinstance(root, Group):
             self.deliver_position(root)
             return
-        self._releasing = root
         pending: list[tuple[Group, int]] = [(root, 1)]
         if root.__class__ is Result and root.pending == 1:
             # The usual case of what is not a position: most of these have others beside them.
             results: Results = root.parents[0]  # type: ignore[assignment]
             if results.result_consumed(root.number):
-                self._releasing = None
                 return
             pending = [(results, 0)]
         while pending:
@@ -251,7 +247,6 @@ class Lineage:
             if (packed := group.packed()) is not None:
                 self._packed_consumed(packed)
                 pending += packed.groups.items()
-        self._releasing = None
 
     def _packed_consumed(self, packed: Packed) -> None:
         packed.note_done()
@@ -322,21 +317,15 @@ class Lineage:
             for following, positions in zip(self._following, out, strict=True)
         ]
 
-    def unconsumed(self, in_hand: Sequence[Root] = ()) -> Unconsumed:
-        """Return what is out. Called with the lock held.
-
-        Args:
-            in_hand: The roots of items that are on their way to the consumer, delivered or not: they count as out.
-        """
+    def unconsumed(self) -> Unconsumed:
+        """Return what is out. Called with the lock held."""
         # The consumer may remove positions in the meantime, which a copy made in one step does not mind.
         out = self._out.copy()
         for packed in self._packed:
             out.update(packed.roots())
-        # If a root is being released, a signal handler has come between. For all that it can see, nothing was released.
-        releasing = () if self._releasing is None else (self._releasing,)
         undone: dict[Results, set[int]] = {}
         segments: list[Segment] = []
-        for root in (*in_hand, *self._lost, *releasing):
+        for root in self.in_hand.copy().values():
             for each in _walk(root):
                 if not isinstance(each, Group):
                     out.add(each)
