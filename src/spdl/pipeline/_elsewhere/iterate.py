@@ -309,7 +309,7 @@ def iterate_in_subprocess(
             before each item that you wait for. None, or infinity, waits as long as it takes.
         daemon: Whether the process is a daemon in the sense of `multiprocessing`, which may not have children. The
             process ends with this one in any case, even if this one is killed.
-        arena: A `SharedMemoryRingBuffer` or `SharedMemorySegmentPool`, which bounds the memory for large content. The
+        arena: A `SharedMemoryRingBuffer` or `SharedMemorySegmentPool`, which bounds the memory for arrays. The
             iterable owns it from now on. None takes as much memory as the items need.
 
     Returns:
@@ -337,9 +337,10 @@ def iterate_in_subprocess(
     if mp_context is not None and check_str("mp_context", mp_context) not in methods:
         refuse(ValueError, "mp_context", f"one of {methods}, or None", mp_context)
     daemon = check_flag("daemon", daemon)
+    ledger = None
     if arena is not None:
         check_instance("arena", arena, Arena, "a SharedMemoryRingBuffer, a SharedMemorySegmentPool, or None")
-        arena.take_over()
+        ledger = arena.take_over()
     if multiprocessing.current_process().daemon:
         raise RuntimeError(
             f"This process, {multiprocessing.current_process().name!r}, is a daemon, which may not have children "
@@ -347,10 +348,8 @@ def iterate_in_subprocess(
         )
     payload = Payload((fn, initializers))
     try:
-        worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, arena, daemon=daemon)
+        worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, ledger, daemon=daemon)
     except Exception as error:
-        if arena is not None:
-            arena.close()
         error.add_note(
             "The worker process could not be started. Unless it is forked, `fn` and the initializers are pickled: use "
             "functions that are defined at the top level of a module, or a functools.partial of such a function."

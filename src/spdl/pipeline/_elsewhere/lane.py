@@ -41,12 +41,12 @@ from spdl.pipeline._elsewhere.memory import (
     largest_size,
     lend,
 )
-from spdl.pipeline._elsewhere.pickling import ItemPickler, LeafUnpickler, are_plain, general_reducers
+from spdl.pipeline._elsewhere.pickling import ItemPickler, are_plain, general_reducers
 
 if TYPE_CHECKING:
     import mmap
 
-    from spdl.pipeline._elsewhere.arena import ArenaReader, ArenaWriter
+    from spdl.pipeline._elsewhere.arena import Ledger, Room
     from spdl.pipeline._elsewhere.pickling import Reducers
 
 # Bytes of the ring, unless more is needed. A message has no more than a quarter of them. The reader reports in
@@ -66,8 +66,6 @@ COUNT_SHIFT = 40
 PLACED = 1 << 63
 # Added to the word of a pickle that is a list, whose elements are items. It has no buffers.
 GROUPED = 1 << 62
-# Added to the beginning of a block that is in an arena, not in the lane's own memory.
-IN_ARENA = 1 << 62
 APART = 1 << 31
 
 
@@ -305,7 +303,7 @@ class LaneWriter:
         signs: Descriptors to watch while the writer waits.
         on_sign: Called when one of them is readable, the reader is gone, or the wait is interrupted. It raises to
             end the waiting.
-        arena: The arena for buffers that fit.
+        arena: The room for buffers, if it is bounded.
         reducers: Makes the table of how objects are pickled.
     """
 
@@ -314,7 +312,7 @@ class LaneWriter:
         ends: Ends,
         signs: Iterable[int],
         on_sign: Callable[[], object],
-        arena: ArenaWriter | None = None,
+        arena: Room | None = None,
         *,
         reducers: Reducers = general_reducers,
     ) -> None:
@@ -327,7 +325,7 @@ class LaneWriter:
         self._slab = Slab(ends.memory, ends.ring, self._mapped)
         # For what finds no room there, if this process may map only so much.
         self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
-        self._pickler = ItemPickler(bytes_apart=arena is not None, reducers=reducers)
+        self._pickler = ItemPickler(reducers)
         # The slab and the lent blocks, which any thread may ask for.
         self._lock = Lock()
         self._lent: LentBlocks | None = None
@@ -352,12 +350,11 @@ class LaneWriter:
         If it raises, nothing was sent.
         """
         blocks: list[int] = []
-        in_arena: dict[int, int] = {}
         words = array("Q")
         pieces: list[Any] = []
         pickler = self._pickler
         # The first item often says what the others are, and is of another kind.
-        grouped = len(items) > _LEAST_GROUPED and self._arena is None and are_plain(items[1:])
+        grouped = len(items) > _LEAST_GROUPED and are_plain(items[1:])
         try:
             for index, item in enumerate(items[:1] if grouped else items):
                 try:
@@ -371,7 +368,7 @@ class LaneWriter:
                         size = len(pickled)
                         self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled, timeout)
                         return
-                self._gather(words, pieces, blocks, in_arena)
+                self._gather(words, pieces, blocks)
             if grouped:
                 pickler.pickle(list(items[1:]))
                 pieces += pickler.pieces
@@ -386,8 +383,6 @@ class LaneWriter:
             self._put(b"".join((header, table, *pieces)), timeout)
         except BaseException:
             self._free(blocks)
-            if self._arena is not None:
-                self._arena.release(in_arena)
             raise
         finally:
             # It refers to the memory of an item.
@@ -431,12 +426,10 @@ class LaneWriter:
 
     def close(self) -> None:
         """Close the handles."""
-        if self._arena is not None:
-            self._arena.close()
         self._view.release()
         self._ends.close()
 
-    def _gather(self, words: array[int], pieces: list[Any], blocks: list[int], in_arena: dict[int, int]) -> None:
+    def _gather(self, words: array[int], pieces: list[Any], blocks: list[int]) -> None:
         """Add the words and pieces of the item just pickled, and copy its buffers into a block."""
         buffers = self._pickler.buffers
         words.append(sum(map(len, self._pickler.pieces)) | len(buffers) << COUNT_SHIFT)
@@ -447,19 +440,15 @@ class LaneWriter:
             return
         lengths = [len(each) for each in buffers]
         size = sum(map(aligned, lengths))
-        if self._arena is not None and self._arena.fits(size):
-            begin = self._arena.acquire(size, self._signs, self._on_sign)
-            in_arena[begin] = size
-            words.append(begin | IN_ARENA)
-            _copy_all(self._arena.view, begin, buffers)
-            self._arena.publish(size)
-        else:
-            begin = self._allocate(size)
-            blocks.append(begin)
-            words.append(begin)
-            for buffer in buffers:
-                self._write(begin, buffer)
-                begin += aligned(len(buffer))
+        bounded = self._arena is not None and self._arena.bound.fits(size)
+        if bounded:
+            self._await_arena(size)
+        begin = self._allocate(size, bounded=bounded)
+        blocks.append(begin)
+        words.append(begin)
+        for buffer in buffers:
+            self._write(begin, buffer)
+            begin += aligned(len(buffer))
         words.extend(lengths)
 
     def _place(self, words: array[int], blocks: list[int]) -> bool:
@@ -496,7 +485,8 @@ class LaneWriter:
 
     def _leave(self, blocks: Iterable[int]) -> None:
         """Free blocks that are not lent. Called with the lock held, as all that follow here."""
-        free = blocks if self._lent is None else self._lent.leave(blocks)
+        free = blocks if self._arena is None else self._arena.give_back(blocks)
+        free = free if self._lent is None else self._lent.leave(free)
         if self._beyond is None:
             self._slab.free(free)
             return
@@ -508,14 +498,42 @@ class LaneWriter:
             self._take_returns()
         return self._slab.allocate(size)
 
-    def _allocate(self, size: int) -> int:
+    def _allocate(self, size: int, *, bounded: bool = False) -> int:
         with self._lock:
             begin = self._allocate_mapped(size)
             if begin is None and self._beyond is not None:
                 begin = self._beyond.allocate(size)
+            if bounded and begin is not None:
+                assert self._arena is not None
+                self._arena.take(begin, size)
         if begin is None:
             raise self._no_room(size)
         return begin
+
+    def _await_arena(self, size: int) -> None:
+        """Wait until the arena has room for that many bytes.
+
+        Raises:
+            BufferError: If it has none in time, or was shut down.
+        """
+        arena = self._arena
+        assert arena is not None
+        if arena.has(size):
+            return
+        deadline = arena.deadline()
+        waiting = poll()
+        for fd in (self._ends.returns, *self._signs):
+            waiting.register(fd, POLLIN)
+        while True:
+            with self._lock:
+                self._take_returns()
+                if arena.has(size):
+                    return
+            if (left := deadline - monotonic()) <= 0:
+                raise arena.error(size)
+            ready = dict(waiting.poll(min(ceil(left * 1000), _LONGEST_POLL)))
+            if any(sign in ready for sign in self._signs):
+                self._on_sign()
 
     def _no_room(self, size: int) -> MemoryError:
         return MemoryError(
@@ -581,12 +599,6 @@ class LaneWriter:
                 self._on_sign()
 
 
-def _copy_all(view: memoryview, begin: int, buffers: Iterable[Any]) -> None:
-    for buffer in buffers:
-        _copy(view, begin, buffer)
-        begin += aligned(len(buffer))
-
-
 def _copy(view: memoryview, begin: int, content: Any) -> None:
     length = len(content)
     if length <= _COPY_AT_ONCE:
@@ -622,12 +634,12 @@ class LaneReader:
     Args:
         ends: The reader's handles.
         signs: Descriptors that become readable when the writer's process ends.
-        arena: The arena of the buffers that fit there.
+        ledger: Counts the buffers, if they are bounded.
     """
 
-    def __init__(self, ends: Ends, signs: Iterable[int], arena: ArenaReader | None = None) -> None:
-        self._arena = arena
-        # How many items did not fit into the arena, and when that is said again.
+    def __init__(self, ends: Ends, signs: Iterable[int], ledger: Ledger | None = None) -> None:
+        self._ledger = ledger
+        # How many items were larger than the bound, and when that is said again.
         self._without_arena = 0
         self._until_warning = 1
         self._ends = ends
@@ -637,6 +649,8 @@ class LaneReader:
         self._view = memoryview(self._map)
         returns = ends.take_returns()
         self._returns = Returns(returns)
+        if ledger is not None:
+            ledger.serve(self._returns)
         self._poll = poll()
         for fd in (ends.sent.reader, *signs):
             self._poll.register(fd, POLLIN)
@@ -688,7 +702,7 @@ class LaneReader:
                 self._borrow_placed(table[word + 1 : word + 1 + 3 * number])
                 word += 3 * number
             elif number:
-                self._give_back(table[word + 1], table[word + 2 : word + 2 + number])
+                self._borrow(table[word + 1], table[word + 2 : word + 2 + number])
                 word += 1 + number
             word += 1
         if block is not None:
@@ -697,8 +711,6 @@ class LaneReader:
 
     def close(self) -> None:
         """Close the handles. Views of the memory stay."""
-        if self._arena is not None:
-            self._arena.close()
         self._view.release()
         self._returns.close()
         self._ends.close()
@@ -750,36 +762,28 @@ class LaneReader:
                 buffers = self._borrow(table[word], table[word + 1 : word + 1 + number])
                 word += 1 + number
             try:
-                pickled = content[position : position + length]
-                if self._arena is None:
-                    items.append(loads(pickled, buffers=buffers))
-                else:
-                    items.append(LeafUnpickler(pickled, buffers, views=self._arena.zero_copy).load())
+                items.append(loads(content[position : position + length], buffers=buffers))
             except Exception as error:  # noqa: BLE001 - unpickling may run any code.
                 items.append(NotReadable(error))
             position += length
         return items
 
-    def _give_back(self, begin: int, lengths: Sequence[int]) -> None:
-        if begin & IN_ARENA:
-            assert self._arena is not None
-            self._arena.borrow(begin & ~IN_ARENA, lengths, ALIGNMENT)
-        else:
-            self._returns.give_back(begin)
-
     def _borrow(self, begin: int, lengths: Sequence[int]) -> list[Any]:
-        if self._arena is not None:
-            if begin & IN_ARENA:
-                return self._arena.borrow(begin & ~IN_ARENA, lengths, ALIGNMENT)
-            self._warn(sum(lengths))
         size = sum(map(aligned, lengths))
-        view = self._keep(begin, size)
-        buffers = []
+        ledger = self._ledger
+        give_back: Callable[[int], object] = self._returns.give_back
+        if ledger is not None:
+            if ledger.bound.fits(size):
+                give_back = ledger.receive(size, give_back)
+            else:
+                self._warn(sum(lengths))
+        view = self._keep(begin, size, give_back)
+        buffers: list[Any] = []
         position = 0
         for length in lengths:
             buffers.append(view[position : position + length])
             position += aligned(length)
-        return buffers
+        return list(map(bytearray, buffers)) if ledger is not None and ledger.copies else buffers
 
     def _borrow_placed(self, words: Sequence[int]) -> list[memoryview]:
         """Return the buffers of an item that lie in blocks of several, each with its place and length."""
@@ -787,24 +791,24 @@ class LaneReader:
         ends: dict[int, int] = {}
         for begin, offset, length in triples:
             ends[begin] = max(ends.get(begin, 0), offset + length)
-        views = {begin: self._keep(begin, end) for begin, end in ends.items()}
+        views = {begin: self._keep(begin, end, self._returns.give_back) for begin, end in ends.items()}
         return [views[begin][offset : offset + length] for begin, offset, length in triples]
 
-    def _keep(self, begin: int, size: int) -> memoryview:
+    def _keep(self, begin: int, size: int, give_back: Callable[[int], object]) -> memoryview:
         """Return what a block has, for as long as anything refers to it."""
         if begin < self._mapped:
-            return lend(self._map, begin, size, block_size(size), self._returns.give_back)
+            return lend(self._map, begin, size, block_size(size), give_back)
         try:
             return memoryview(self._ends.memory.read(begin, size))
         finally:
-            self._returns.give_back(begin)
+            give_back(begin)
 
     def _warn(self, size: int) -> None:
         self._without_arena += 1
         if self._without_arena == self._until_warning:
             self._until_warning *= 10
             warnings.warn(
-                f"{self._without_arena} item(s) so far were larger than the arena, and came without it; this one has "
+                f"{self._without_arena} item(s) so far were larger than the arena, and came all the same; this one has "
                 f"{size:,} bytes. Make the arena larger, or leave it out.",
                 RuntimeWarning,
                 stacklevel=2,

@@ -248,16 +248,10 @@ class Slab:
         memory: The memory.
         begin: The beginning of the part.
         end: Where it ends.
-        segment: Bytes that all blocks are multiples of. None takes the sizes of `block_size`.
-        keeps: Whether it never gives memory back to the system by itself.
     """
 
-    def __init__(
-        self, memory: AnonymousMemory, begin: int, end: int, segment: int | None = None, *, keeps: bool = False
-    ) -> None:
-        self._keeps = keeps
+    def __init__(self, memory: AnonymousMemory, begin: int, end: int) -> None:
         self._memory = memory
-        self._segment = segment
         self._begin = begin
         self._end = end
         # No block lies beyond, and memory was taken up to there.
@@ -273,17 +267,13 @@ class Slab:
         self._peaks = [0, 0]
         self._until_look = _WINDOW
 
-    def fits(self, size: int) -> bool:
-        """Return whether a block of that many bytes fits at all."""
-        return self._round(size) <= self._end - self._begin
-
     def allocate(self, size: int) -> int | None:
         """Return the beginning of a block of ``size`` bytes, or None if there is no room now.
 
         Raises:
             OSError: If the system does not have that much memory.
         """
-        size = self._round(size)
+        size = block_size(size)
         self._until_look -= 1
         if not self._until_look:
             self._look()
@@ -312,7 +302,7 @@ class Slab:
 
     def has_free(self, size: int) -> bool:
         """Return whether a block of that many bytes is ready, without any work."""
-        return bool(self._free.get(self._round(size)))
+        return bool(self._free.get(block_size(size)))
 
     def trim(self, kept: int = _KEPT) -> None:
         """Give memory beyond the last block in use back to the system, except for ``kept`` bytes in all."""
@@ -322,16 +312,11 @@ class Slab:
             self._memory.give_up(keep, self._backed)
             self._backed = keep
 
-    def _round(self, size: int) -> int:
-        if self._segment is None:
-            return block_size(size)
-        return max(1, -(-size // self._segment)) * self._segment
-
     def _look(self) -> None:
         self._until_look = _WINDOW
         peak = max(self._peaks)
         self._peaks = [self._in_use, self._peaks[0]]
-        if not self._keeps and self._backed - self._begin > 2 * peak + _KEPT:
+        if self._backed - self._begin > 2 * peak + _KEPT:
             self.trim(2 * peak + _KEPT // 2)
 
     def _cut(self, size: int) -> int | None:

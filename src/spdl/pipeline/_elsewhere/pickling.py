@@ -6,10 +6,7 @@ numpy cannot be imported, as in other interpreters, arrays arrive as memoryviews
 
 from __future__ import annotations
 
-import io
-import pickle
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain
 from multiprocessing.reduction import ForkingPickler
 from pickle import PickleBuffer, Pickler
@@ -31,49 +28,6 @@ def are_plain(items: Collection[object]) -> bool:
     return kinds <= _PLAIN
 
 
-_BYTES = (bytes, bytearray, memoryview)
-
-
-def plain_leaves(item: Any) -> Counter[int]:
-    """Count the places of bytes, bytearrays and memoryviews in lists, tuples, dicts and dataclasses, however nested.
-
-    The ids are the keys. Pickling meets each place once, since it remembers the lists and the like that it has met. If
-    it meets some bytes more often than that, the same object stands elsewhere, too.
-
-    Other objects give bytes to their pickle and take them back in their own code, which accepts nothing else: an
-    array with gaps is one.
-    """
-    found: Counter[int] = Counter()
-    seen: set[int] = set()
-    pending = [item]
-    while pending:
-        each = pending.pop()
-        kind = type(each)
-        if kind in _BYTES:
-            found[id(each)] += 1
-        elif (parts := _parts(each, kind)) and id(each) not in seen:
-            seen.add(id(each))
-            pending.extend(parts)
-    return found
-
-
-def _parts(each: Any, kind: type) -> Any:
-    if kind is list or kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        return each
-    if kind is dict:
-        return each.values()
-    if hasattr(kind, "__dataclass_fields__") and _is_pickled_by_its_fields(kind):
-        # A class may have defaults, which are not pickled.
-        known = vars(each) if hasattr(each, "__dict__") else None
-        return [getattr(each, name, None) for name in kind.__dataclass_fields__ if known is None or name in known]
-    return ()
-
-
-def _is_pickled_by_its_fields(kind: Any) -> bool:
-    own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-    return all(getattr(kind, name, None) is getattr(object, name, None) for name in own)
-
-
 # Kinds of dtypes that their short name describes in full.
 _NAMED_KINDS = "biufc"
 
@@ -87,6 +41,7 @@ class _Table(dict[type, Any]):
     def __init__(self, general: Mapping[type, Any]) -> None:
         super().__init__()
         self._general = general
+        self[memoryview] = _reduce_to_view
 
     def __missing__(self, kind: type) -> Any:
         # Compared by name, since neither module may be installed.
@@ -204,13 +159,13 @@ def _parts_of_view(view: memoryview) -> tuple[Any, str, tuple[int, ...]]:
     shape = tuple(view.shape or ())
     if kind not in _FORMATS:
         raise TypeError(
-            f"A memoryview with elements of the format {view.format!r} cannot be sent between interpreters. Accepted "
-            f"are {', '.join(sorted(_FORMATS))}; `memoryview.cast` makes such a one."
+            f"A memoryview with elements of the format {view.format!r} cannot be sent to another process or "
+            f"interpreter. Accepted are {', '.join(sorted(_FORMATS))}; `memoryview.cast` makes such a one."
         )
     if len(shape) > 1 and not all(shape):
         raise TypeError(
-            f"Nothing of the shape {shape} can be sent between interpreters: a memoryview of several dimensions cannot "
-            "be empty. Send its shape instead."
+            f"Nothing of the shape {shape} can be sent to another process or interpreter: a memoryview of several "
+            "dimensions cannot be empty. Send its shape instead."
         )
     # In order, without the gaps of a part of something.
     content: Any = view if view.c_contiguous else view.tobytes()
@@ -238,8 +193,6 @@ def _make_array(content: Any, kind: str, shape: tuple[int, ...]) -> Any:
 
 # A separate buffer costs more than copying less than this into the pickle and out of it.
 _LEAST_APART = 2048
-# The same for arenas.
-_LEAST_IN_ARENA = 4096
 
 _PROTOCOL = 5
 
@@ -248,54 +201,25 @@ class ItemPickler:
     """Pickles one item at a time.
 
     Args:
-        bytes_apart: Whether bytes, bytearrays and memoryviews that are long enough are buffers too, which a
-            `LeafUnpickler` restores.
         reducers: Makes the pickler's table of reducers from the table of multiprocessing.
 
     It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
     64 KiB or more are pieces of their own, which pickle passes on without copying them.
     """
 
-    def __init__(self, *, bytes_apart: bool = False, reducers: Reducers = general_reducers) -> None:
+    def __init__(self, reducers: Reducers = general_reducers) -> None:
         # The pieces of the pickle, and the buffers that follow them: the content of arrays.
         self.pieces: list[Any] = []
         self.buffers: list[memoryview] = []
-        # Buffers that the pickle refers to by their number.
-        self._leaves: list[memoryview] = []
-        # The places in the item of bytes that are its own, and how often each of them was met.
-        self._plain: Counter[int] = Counter()
-        self._met: Counter[int] = Counter()
-        self._bytes_apart = bytes_apart
-        self._least_apart = _LEAST_IN_ARENA if bytes_apart else _LEAST_APART
-        self._kind = _leaf_pickler(self._set_leaf_apart) if bytes_apart else Pickler
         self._file = _Pieces(self.pieces.append)
         self._reducers = reducers(ForkingPickler(self._file).dispatch_table)
 
     def pickle(self, item: object) -> None:
         """Fill ``pieces`` and ``buffers``. They refer to the item's memory, so use and clear them at once."""
         self.clear()
-        if self._bytes_apart:
-            self._plain = plain_leaves(item)
-        self._dump(item)
-        if self._leaves:
-            # The same bytes object may be in the item and in the pickled form of another object. The pickler does not
-            # say which of the two it is writing, so both are written as bytes.
-            elsewhere = [leaf for leaf, times in self._met.items() if 0 < self._plain[leaf] < times]
-            if elsewhere:
-                self._pickle_again(item, elsewhere)
-            # The first one is the last, so that its place is known before all buffers are.
-            self.buffers.extend(reversed(self._leaves))
-
-    def _pickle_again(self, item: object, elsewhere: list[int]) -> None:
-        plain = Counter({leaf: times for leaf, times in self._plain.items() if leaf not in elsewhere})
-        self.clear()
-        self._plain = plain
-        self._dump(item)
-
-    def _dump(self, item: object) -> None:
         # A pickler notes all that it meets. While it forgets that, some of it is gone and still noted: a garbage
         # collector that runs then finds it, and the process crashes. It does not look at a pickler that ends.
-        pickler = self._kind(self._file, _PROTOCOL, fix_imports=True, buffer_callback=self._set_apart)
+        pickler = Pickler(self._file, _PROTOCOL, fix_imports=True, buffer_callback=self._set_apart)
         pickler.dispatch_table = self._reducers
         pickler.dump(item)
 
@@ -303,9 +227,6 @@ class ItemPickler:
         """Drop the references to the item."""
         self.pieces.clear()
         self.buffers.clear()
-        self._leaves.clear()
-        self._plain.clear()
-        self._met.clear()
 
     def _set_apart(self, buffer: PickleBuffer) -> bool:
         """Keep a buffer separate, or return True to have it put into the pickle."""
@@ -313,24 +234,10 @@ class ItemPickler:
             raw = buffer.raw()
         except BufferError:  # It is not contiguous.
             return True
-        if raw.nbytes < self._least_apart:
+        if raw.nbytes < _LEAST_APART:
             return True
         self.buffers.append(raw)
         return False
-
-    def _set_leaf_apart(self, leaf: object) -> tuple[str, int, bool] | None:
-        kind = type(leaf)
-        if kind is bytes or kind is bytearray or kind is memoryview:
-            try:
-                view = memoryview(leaf).cast("B")  # type: ignore[arg-type] # It is one of the three.
-            except TypeError:  # A memoryview with gaps.
-                return None
-            if view.nbytes >= self._least_apart:
-                self._leaves.append(view)
-                self._met[id(leaf)] += 1
-                # Inside of what an object is pickled as, its own code wants back what it has given.
-                return kind.__name__, len(self._leaves), id(leaf) in self._plain
-        return None
 
 
 class _Pieces:
@@ -338,38 +245,3 @@ class _Pieces:
 
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write
-
-
-def _leaf_pickler(set_apart: Callable[[object], tuple[str, int, bool] | None]) -> type[Pickler]:
-    class LeafPickler(Pickler):
-        """Asks for each object whether it is a buffer. That takes time, so it is not the rule."""
-
-        def persistent_id(self, obj: object) -> tuple[str, int, bool] | None:
-            return set_apart(obj)
-
-    return LeafPickler
-
-
-_COPIES = {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview}
-
-
-class LeafUnpickler(pickle.Unpickler):
-    """Unpickles one item.
-
-    Args:
-        pickled: The pickle.
-        buffers: The buffers that go with it.
-        views: Whether bytes become views of the buffers rather than what they were, except those that an object is
-            pickled as.
-    """
-
-    def __init__(self, pickled: memoryview, buffers: Sequence[Any], *, views: bool) -> None:
-        super().__init__(io.BytesIO(pickled), buffers=buffers)
-        self._buffers = buffers
-        self._views = views
-
-    def persistent_load(self, pid: Any) -> Any:
-        """Return the bytes of a number: it counts from the end."""
-        kind, number, is_plain = pid
-        buffer = self._buffers[-number]
-        return memoryview(buffer) if self._views and is_plain else _COPIES[kind](buffer)

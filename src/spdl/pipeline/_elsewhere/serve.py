@@ -28,7 +28,7 @@ from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._elsewhere.arena import Arena
+    from spdl.pipeline._elsewhere.arena import Bound
 
 
 class ParentOrder:
@@ -189,19 +189,19 @@ class IterableOutbox:
         orders: The descriptor that the parent's orders come from.
         lane: The lane for messages.
         buffer_size: How many items may be under way.
-        arena: The arena for large content, if there is one.
+        bound: How much the arrays may take, if they are bounded.
         in_interpreter: Whether the worker is another interpreter of the parent's process.
     """
 
     def __init__(
-        self, orders: int, lane: Ends, buffer_size: int, arena: Arena | None, *, in_interpreter: bool = False
+        self, orders: int, lane: Ends, buffer_size: int, bound: Bound | None, *, in_interpreter: bool = False
     ) -> None:
         self._orders = orders
         self._writer = LaneWriter(
             lane,
             [orders],
             self._take_orders_meanwhile,
-            None if arena is None else arena.open_writer(),
+            None if bound is None else bound.room(),
             reducers=reducers_from_interpreter if in_interpreter else general_reducers,
         )
         serve_storage(self._writer)
@@ -308,7 +308,7 @@ class ProcessEnds(NamedTuple):
 
     orders: Connection
     lane: Ends
-    arena: Arena | None
+    bound: Bound | None
 
 
 class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
@@ -326,7 +326,7 @@ def serve(payload: Payload, ends: ProcessEnds, buffer_size: int, foreign: Sequen
     """
     for connection in foreign:
         connection.close()
-    for fd in (ends.orders.fileno(), *ends.lane.descriptors(), *(ends.arena.descriptors() if ends.arena else ())):
+    for fd in (ends.orders.fileno(), *ends.lane.descriptors()):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
     # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
@@ -339,7 +339,7 @@ def serve(payload: Payload, ends: ProcessEnds, buffer_size: int, foreign: Sequen
     assert parent is not None
     assert parent.pid is not None
     end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    work(IterableOutbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena), payload)
+    work(IterableOutbox(ends.orders.fileno(), ends.lane, buffer_size, ends.bound), payload)
 
 
 def work(outbox: IterableOutbox, payload: Payload) -> None:

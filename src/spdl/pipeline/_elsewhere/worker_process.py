@@ -22,7 +22,7 @@ from spdl.pipeline._stages.process_work import open_process
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
-    from spdl.pipeline._elsewhere.arena import Arena
+    from spdl.pipeline._elsewhere.arena import Ledger
 
 
 class Inbox(LaneReader):
@@ -47,15 +47,14 @@ class WorkerProcess:
         context: The multiprocessing context that starts the process.
         payload: The work for the process.
         buffer_size: How many items may be under way.
-        arena: The arena for large content, if there is one. It is closed with the connection.
+        ledger: What bounds the arrays, if they are bounded.
         daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
     """
 
     def __init__(
-        self, context: BaseContext, payload: Payload, buffer_size: int, arena: Arena | None, *, daemon: bool
+        self, context: BaseContext, payload: Payload, buffer_size: int, ledger: Ledger | None, *, daemon: bool
     ) -> None:
         self._owner = os.getpid()
-        self._arena = arena
         self._ending = RLock()
         self._under_way = False
         # How the process ended, in words; None while it runs.
@@ -66,7 +65,7 @@ class WorkerProcess:
         lane_writer, lane_reader = make_lane(ring_size(buffer_size))
         self._lane: Ends | Inbox = lane_reader
         self._pidfd: int | None = None
-        ends = ProcessEnds(order_reader, lane_writer, arena)
+        ends = ProcessEnds(order_reader, lane_writer, None if ledger is None else ledger.bound)
         foreign = (self._orders,) if context.get_start_method() == "fork" else ()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self.process = process_class(
@@ -85,7 +84,7 @@ class WorkerProcess:
             self._pidfd = open_process(self.process.pid)
             if self._pidfd is not None:
                 self._signs.append(self._pidfd)
-            self.inbox = self._lane = Inbox(lane_reader, self._signs, None if arena is None else arena.open_reader())
+            self.inbox = self._lane = Inbox(lane_reader, self._signs, ledger)
         except BaseException:
             # The system has no descriptor left.
             self.close(grace=0.0)
@@ -141,8 +140,6 @@ class WorkerProcess:
     def _close_ends(self) -> None:
         self._orders.close()
         self._lane.close()
-        if self._arena is not None:
-            self._arena.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None

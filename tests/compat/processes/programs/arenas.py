@@ -68,7 +68,6 @@ def main() -> None:
     print(f"pool at first: {pool.segment_size} {pool.count} {pool.published} {pool.reclaimed}")
     items = iterate_in_subprocess(Items(), arena=pool)
     got = list(items)
-    print(f"pool types: {described(got[3])}")
     print(f"pool published: {pool.published} {pool.reclaimed}")
     values = all((it["array"] == it["number"]).all() and bytes(it["bytes"])[0] == it["number"] for it in got)
     print(f"pool values: {values}")
