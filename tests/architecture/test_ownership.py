@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Code that is written out for speed, with the reason beside it.
+# Code that is written out, with the reason beside it.
 _INLINED = {
-    ("spdl.pipeline._engine.worker", "carry"),
-    # The consumer's usual case.
-    ("spdl.pipeline._iterators", "__next__"),
     # A call would let a signal handler in, after a batch was noted and before it is returned.
     ("spdl.dataloader._pytorch.iterators", "__next__"),
 }

@@ -35,23 +35,9 @@ LOOKS_WITHOUT_THE_LOCK = (
     ),
     Mutant(
         "an op that takes the last thread wakes nobody, whatever waits",
-        "carry",
-        "(workers.permits > 0 or engine.wanted_when_full)",
-        "workers.permits > 0",
-        ("test_merge_and_workers_take_turns",),
-    ),
-    Mutant(
-        "an op that takes the last thread wakes nobody for a turn that needs none",
-        "Engine.look_for_long_pulls",
-        "bool(self.permit_free) or any(map(Source.is_wanted_when_full",
-        "any(map(Source.is_wanted_when_full",
-        ("test_merge_and_workers_take_turns",),
-    ),
-    Mutant(
-        "a source whose pulls have become long is noted as one whose pulls are short",
-        "Source._note_pace",
-        "            self.engine.look_for_long_pulls()",
-        "            pass",
+        "Engine.release_to_user",
+        "        self.progressed()\n",
+        "        if self.workers.permits > 0:\n            self.progressed()\n",
         ("test_merge_and_workers_take_turns",),
     ),
     Mutant(

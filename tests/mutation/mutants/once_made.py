@@ -63,9 +63,9 @@ ONCE_MADE = (
     ),
     Mutant(
         "an op begins although the pipeline was asked to stop",
-        "carry",
-        "            release()\n            if engine.stopping:",
-        "            release()\n            if False:",
+        "FunctionNode._call",
+        "if engine.stopping:\n            self._not_begun",
+        "if False:\n            self._not_begun",
         ("test_fault_stop.py",),
     ),
     Mutant(
@@ -79,13 +79,6 @@ ONCE_MADE = (
         "a slot that found no room is booked nowhere once there is room and no item",
         "StageCounters.item_taken",
         "if not (all_slots_taken or waiting or self.waiting_since):",
-        "if False:",
-        ("test_statistics.py",),
-    ),
-    Mutant(
-        "a slot that found no room is booked nowhere once a carried item leaves no other one",
-        "carry",
-        "if node.running < node.concurrency and not node.queue:",
         "if False:",
         ("test_statistics.py",),
     ),

@@ -7,8 +7,8 @@ __all__ = ["ORDER"]
 ORDER = (
     Mutant(
         "a carried item overtakes the items in the queue",
-        "carry",
-        "                    and not following.queue\n",
+        "FunctionNode.start",
+        "            and not following.queue\n",
         "",
         ("test_a_carried_item_goes_behind_those_that_wait",),
     ),
@@ -125,23 +125,9 @@ ORDER = (
         ("TestBatchedVariants",),
     ),
     Mutant(
-        "a carried item enters an ordered stage however much waits for an earlier one",
-        "carry",
-        "(following.order is None or len(following.order.tickets) < following.concurrency + AHEAD)",
-        "True",
-        ("test_statistics_say",),
-    ),
-    Mutant(
-        "a pulled item enters an ordered stage however much waits for an earlier one",
-        "_pull",
-        "(first.order is None or len(first.order.tickets) < first.concurrency + AHEAD)",
-        "True",
-        ("test_statistics_say",),
-    ),
-    Mutant(
-        "a queued item enters an ordered stage however much waits for an earlier one",
-        "OpNode.can_start",
-        "if order is not None and not order.has_place(self.concurrency):",
+        "an item enters an ordered stage however much waits for an earlier one",
+        "Channel.verdict",
+        "if order is not None and not order.has_place(concurrency):",
         "if False:",
         ("test_statistics_say",),
     ),

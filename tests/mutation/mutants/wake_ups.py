@@ -7,9 +7,9 @@ __all__ = ["WAKE_UPS"]
 WAKE_UPS = (
     Mutant(
         "a worker that begins an op wakes nobody for the work left behind",
-        "carry",
-        "if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):",
-        "if False:",
+        "Engine.release_to_user",
+        "        self.progressed()\n",
+        "",
         ("TestWorkers::test_idle_ones_are_woken_for_all_that_can_run",),
     ),
     Mutant(
@@ -67,13 +67,6 @@ WAKE_UPS = (
         "        self.full = True\n        return",
         "        return",
         ("TestRoom::test_in_the_sink_behind_a_stage_that_the_event_loop_serves",),
-    ),
-    Mutant(
-        "room made in a queue by a worker that carries an item does not wake the event loop",
-        "carry",
-        "if node.feeders[0].wants_room:",
-        "if False:",
-        ("TestAsync::test_async_sources",),
     ),
     Mutant(
         "room made in a queue does not wake the event loop",

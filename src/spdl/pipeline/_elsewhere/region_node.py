@@ -280,12 +280,10 @@ class RegionNode(Node):
         """Note which stages of the region its results come from."""
         self.feeders = ends
 
-    def limits_changed(self) -> None:
-        super().limits_changed()
-        if not self.output.guard:
-            # What has come is in this process whether it is passed on or not. One by one it would be passed on each
-            # time that somebody makes room, and waking a thread for that takes longer than ten items.
-            self.room = self.output.capacity + self.most
+    def places_in_slots(self) -> int:
+        # What has come is in this process whether it is passed on or not. One by one it would be passed on each time
+        # that somebody makes room, and waking a thread for that takes longer than ten items.
+        return self.concurrency if self.output.guard else self.most
 
     def keeps_order(self) -> bool:
         return self.order is not None or (self.single and all(mirror.keeps_order() for mirror in self.mirrors))
@@ -338,8 +336,6 @@ class RegionNode(Node):
         self.input.set_capacity(self.input.capacity + batch - self.places)
         self.places = batch
         assert self.origin is not None
-        if isinstance(self.origin, Node):
-            self.origin.limits_changed()
         self.engine.made_room(self.origin)
 
     def ready(self) -> bool:

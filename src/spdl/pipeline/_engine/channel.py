@@ -242,12 +242,11 @@ class Channel:
         elif waiting > self.capacity:
             self.counters.late.append(now or perf_counter())
 
-    def note_put(self, waiting: int, now: float) -> None:
-        """Note that an entry was appended to the empty queue, or has no place, as that many wait now."""
-        if waiting == 1:
+    def put_in_place(self, entry: Entry, now: float) -> None:
+        """Append an entry that had a place before it was made, so it is never late."""
+        self.entries.append(entry)
+        if len(self.entries) == 1:
             self.counters.filled_at = now
-        else:
-            self.counters.late.append(now)
 
     def take_uncounted(self, *, item: bool) -> Entry:
         """Take the first entry for a reader that notes nothing; ``item`` is False for the end of an epoch."""

@@ -79,7 +79,6 @@ class Engine:
         "timer",
         "uneven",
         "waiting",
-        "wanted_when_full",
         "workers",
     )
 
@@ -113,8 +112,6 @@ class Engine:
         self.permit_free: list[Node] = []
         # Turns that wait in queues that workers serve, whether ready or not.
         self.waiting = 0
-        # False if `progressed` finds nothing while no more ops may run.
-        self.wanted_when_full = True
         self.workers = Workers(f"spdl_worker_thread_{pipeline_id}", num_threads, partial(serve, self))
         # Objects taken out of queues under the lock, to be dropped without it.
         self.drops = DeferredDrops()
@@ -252,15 +249,9 @@ class Engine:
         The caller has looked at ``stopping`` since it took the lock. A reader takes the lock to see the end, as `stop`
         does to wait for it: so nothing comes into the sink after either.
         """
-        if node.next is None:
-            self.sink.put(entry)
-            return
-        # As `Channel.put` does, without a call.
-        node.out.append(entry)
-        waiting = len(node.out)
-        if waiting == 1 or waiting > node.output.capacity:
-            node.output.note_put(waiting, perf_counter())
-        self.arrived(node.next)
+        node.output.put(entry)
+        if node.next is not None:
+            self.arrived(node.next)
 
     def _pullable_in_turns(self) -> Source | None:
         sources = self.sources
@@ -309,10 +300,6 @@ class Engine:
             return
         if (self.waiting and self.select() is not None) or any(map(Source.wants_worker, self.sources)):
             workers.wake_one()
-
-    def look_for_long_pulls(self) -> None:
-        """Note whether idle workers may be wanted while no more ops may run. Called when a source's pace changes."""
-        self.wanted_when_full = bool(self.permit_free) or any(map(Source.is_wanted_when_full, self.sources))
 
     def release_to_user(self) -> None:
         """Release the lock before user code runs, seeing to what is left behind."""
@@ -470,7 +457,6 @@ class Engine:
         for node in self.nodes:
             node.begin(now)
         with self.lock:
-            self.look_for_long_pulls()
             self.reporter.begin(now)
 
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:

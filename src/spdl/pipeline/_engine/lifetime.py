@@ -328,7 +328,6 @@ def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None
     for channel in [engine.sink] if node is None else node.inputs():
         channel.set_capacity(capacity)
     for stage in engine.nodes:
-        stage.limits_changed()
         engine.made_room(stage)
     for source in engine.sources:
         engine.made_room(source)

@@ -65,12 +65,10 @@ class Node:
         "next",
         "op",
         "order",
-        "out",
         "output",
         "overtaking",
         "plain",
         "queue",
-        "room",
         "running",
         "tally",
         "wants_room",
@@ -126,11 +124,8 @@ class Node:
         # The destination of its results, and which stage takes them from there; None is the consumer.
         self.output = Channel()
         self.next: Node | None = None
-        # The entries of both channels, and how many may lie in the output and be under way to it: at hand for the
-        # worker's loop, to which each step on the way costs time.
+        # The entries of the input.
         self.queue = self.input.entries
-        self.out = self.output.entries
-        self.room = 0
         # The stage or source upstream; several if it merges.
         self.feeders: list[Node | Source] = []
         # Keeps its results in the order of its input, if the stage is ordered.
@@ -165,9 +160,7 @@ class Node:
     def write_to(self, channel: Channel, following: Node | None) -> None:
         """Put results into a channel that ``following`` takes them from, or, if it is None, the consumer."""
         self.output = channel
-        self.out = channel.entries
         self.next = following
-        self.limits_changed()
 
     def keeps_order(self) -> bool:
         """Return whether its results come in the order of its items, apart from those that it drops."""
@@ -182,7 +175,6 @@ class Node:
         self.concurrency = concurrency
         if concurrency > 1:
             self.may_overtake()
-        self.limits_changed()
 
     def may_overtake(self) -> None:
         """Note that items may overtake each other in it, now or later in this run."""
@@ -192,12 +184,6 @@ class Node:
         """Ask the budget of bytes before each op. Called before anything runs."""
         # Workers take the items of plain nodes without asking.
         self.plain = False
-        self.limits_changed()
-
-    def limits_changed(self) -> None:
-        """Called when its concurrency, or the capacity of its output, has changed."""
-        # The thread that looks at the room alone finds none where more than the room has to be asked for.
-        self.room = -1 if self.output.guard else self.output.capacity + self.concurrency
 
     def begin(self, now: float) -> None:
         """Start the clocks when the pipeline starts."""
@@ -272,12 +258,16 @@ class Node:
         """Take one turn. Called and returns with the lock held; releases it around the user's code."""
         raise NotImplementedError
 
-    def finish(self, attempt: Attempt, value: Any) -> None:
-        """Deal with what the op of a plain node returned. Called with the lock held."""
-        raise NotImplementedError
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
+        """Take an item and run the op of a plain node on it. Called and returns with the lock held.
 
-    def fail(self, attempt: Attempt, error: BaseException) -> None:
-        """Deal with what the op of a plain node raised. Called with the lock held."""
+        Args:
+            root: The origin of the item in hand. None takes the first one of the queue.
+            hand: Where the result stays if the next stage can take it at once.
+
+        Returns:
+            The origin of the result that is in hand; None if there is none.
+        """
         raise NotImplementedError
 
     def wants_server(self) -> bool:
@@ -289,12 +279,21 @@ class Node:
         raise NotImplementedError
 
     def admits(self) -> bool:
-        """Return whether it may take an item now: a slot is free, and a result would have a place to go."""
-        return not self.cancelled and self.verdict() == ADMITTED
+        """Return whether it may take an item that is there: a slot is free, and a result would have a place to go."""
+        if self.cancelled:
+            return False
+        verdict = self.verdict()
+        if verdict >= 0:
+            self.counters.wait(verdict)
+        return verdict == ADMITTED
 
     def verdict(self) -> int:
         """Return ADMITTED, or why no item can be taken now; see `Channel.verdict`."""
         return self.output.verdict(self.running, self.under_way(), self.concurrency, self.order)
+
+    def places_in_slots(self) -> int:
+        """Return how many results may wait in the slots that made them, for a place in the output."""
+        return self.concurrency
 
     def under_way(self) -> int:
         """Return how many of the slots in use hold an item whose result needs a place."""
@@ -310,9 +309,7 @@ class Node:
 
     def has_room(self, reserved: int) -> bool:
         """Return whether a result has a place to go apart from ``reserved`` ones, and note the wait if not."""
-        # The second half is the first for the usual channel; asking it costs a call.
-        slots = self.concurrency if self.output.guard else self.room - self.output.capacity
-        if reserved + len(self.out) < self.room or self.output.has_place(reserved, slots):
+        if self.output.has_place(reserved, self.places_in_slots()):
             return True
         self.counters.wait(BLOCKED)
         return False
@@ -323,7 +320,7 @@ class Node:
         if self.slots_are_places and not self.cancelled:
             # Not those whose results would have no place: nothing can start in them.
             room = self.output.capacity + self.concurrency
-            places = max(0, min(self.concurrency, room - len(self.out)) - self.running)
+            places = max(0, min(self.concurrency, room - len(self.output.entries)) - self.running)
         guard = self.input.guard
         return len(self.queue) < self.input.capacity + places and (guard is None or guard.admits(self.input))
 
@@ -359,10 +356,11 @@ class Node:
         """Return how many may wait there apart from those that hold slots of the stages before."""
         return sum(channel.capacity for channel in self.inputs())
 
-    def slot_taken(self) -> None:
-        """Count an item that was taken from the queue and is worked on now."""
+    def slot_taken(self, *, carried: bool = False) -> None:
+        """Count an item that is worked on now. It was taken from the queue, unless it was carried past it."""
         self.running += 1
-        self.counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
+        excess = None if carried else self.input.excess()
+        self.counters.item_taken(len(self.queue), excess, all_slots_taken=self.running >= self.concurrency)
 
     def slot_freed(self) -> None:
         """Count an item less that is worked on."""

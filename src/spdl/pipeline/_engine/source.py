@@ -125,7 +125,6 @@ class Source:
         "name",
         "next_stage",
         "on_loop",
-        "out",
         "output",
         "pass_began_at",
         "passes",
@@ -173,7 +172,6 @@ class Source:
         self.iterator: Any = None
         # The destination of its items: the channel in front of the first stage, or the sink if there is no stage.
         self.output = Channel()
-        self.out = self.output.entries
         self.next_stage: Node | None = None
         # It counts the items that were handed out, and the time that pulling them took.
         self.counters = StageCounters()
@@ -209,7 +207,6 @@ class Source:
     def write_to(self, channel: Channel, following: Node | None) -> None:
         """Put items into the channel that ``following`` takes them from."""
         self.output = channel
-        self.out = channel.entries
         self.next_stage = following
 
     def take_column(self, column: int) -> None:
@@ -314,14 +311,7 @@ class Source:
         """Return the source itself if a worker may take the token now."""
         if self.pulling or self.ended or self.on_loop or self.dedicated:
             return None
-        following = self.next_stage
-        if following is None or following.slots_are_places:
-            return self if self.has_place() else None
-        # As `Channel.has_place` says, without two calls.
-        output = self.output
-        if len(self.out) < output.capacity and (output.guard is None or output.guard.admits(output)):
-            return self
-        return None
+        return self if self.has_place() else None
 
     def has_place(self) -> bool:
         """Return whether there is a place for one more item."""
@@ -347,10 +337,7 @@ class Source:
     def _note_pace(self) -> None:
         # Short pulls read nothing from another machine.
         self.counters.bytes_read += bytes_of_thread()
-        takes_long = self.counters.busy_seconds > _SHORT * self.counters.emitted
-        if takes_long is not self.takes_long:
-            self.takes_long = takes_long
-            self.engine.look_for_long_pulls()
+        self.takes_long = self.counters.busy_seconds > _SHORT * self.counters.emitted
 
     # ---- pulling ----
 
@@ -392,7 +379,7 @@ class Source:
         counters.busy_seconds += end - begin
         self.pulling = False
         # As `is_wanted` says, without a call.
-        if hand and not (self.ended or engine.stopping):
+        if hand and self.is_wanted():
             counters.emitted += 1
             if self.takes_long or counters.busy_seconds > _SHORT * counters.emitted:
                 self._note_pace()
@@ -478,10 +465,7 @@ class Source:
         if self.next_stage is None:
             self.output.put(entry, self.pulled_at)
             return
-        # It had a place before it was pulled, so it is never late.
-        self.out.append(entry)
-        if len(self.out) == 1:
-            self.output.note_put(1, self.pulled_at)
+        self.output.put_in_place(entry, self.pulled_at)
         self.engine.arrived(self.next_stage)
 
     # ---- its end ----

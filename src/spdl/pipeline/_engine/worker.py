@@ -6,15 +6,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.cancellation import Abandoned
-from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
+from spdl.pipeline._engine.channel import MARK
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
-from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
-from spdl.pipeline._report.counters import STARVED
-from spdl.pipeline._report.page import IDLE, ITEM
-from spdl.pipeline._report.perf_stats import SHORT
-from spdl.pipeline._state.origins import Root, origin_of
-from spdl.pipeline._world import Lock, get_ident, perf_counter, thread_time
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._report.page import IDLE
+from spdl.pipeline._state.origins import Root
+from spdl.pipeline._world import Lock, get_ident, perf_counter
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -109,12 +107,12 @@ def serve(engine: Engine) -> None:
                 now = perf_counter()
             elif engine.waiting and (node := engine.select()) is not None:
                 if node.on_workers:
-                    now = carry(engine, node, None, [], row)
+                    now = carry(engine, node, None, [])
                 else:
                     node.turn()
                     now = perf_counter()
             elif (source := pullable()) is not None:
-                now = _pull(engine, source, row, hand)
+                now = _pull(engine, source, hand)
             else:
                 _idle(engine, gate, row)
             if now >= page.due:
@@ -137,11 +135,7 @@ def _open_page(engine: Engine) -> None:
         engine.show(open_page(engine, head))
 
 
-# Everything is written out here, also what belongs to the node, its counters and its channel: one more call per op
-# would cost a tenth of the engine's throughput. tests/pipeline/engine/test_carry.py holds it against their methods.
-def carry(  # noqa: C901, PLR0912, PLR0915
-    engine: Engine, node: Node, root: Root | None, hand: list[Any], row: memoryview[float]
-) -> float:
+def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> float:
     """Run one item through as many stages as limits allow. Called and returns with the lock held.
 
     Args:
@@ -149,180 +143,48 @@ def carry(  # noqa: C901, PLR0912, PLR0915
         node: The node to begin with: with the given item if ``root`` is not None, else with a turn of what waits there.
         root: The item's origin.
         hand: Holds the item, which is taken out of it: the caller must not keep it alive.
-        row: The thread's row on the page.
 
     Returns:
         When the last op ended.
     """
-    value = hand.pop() if hand else None
-    lock = engine.lock
-    acquire, release = lock.acquire, lock.release
     workers = engine.workers
-    idle = workers.idle
-    workers.permits -= 1
-    ticket: Any = None
-    cpu = 0.0
-    result: Any
-    entry: Any
-    queued = False
+    workers.take_permit()
     while True:
-        if node.plain and not (root is None and node.queue[0] is MARK):
-            counters = node.counters
-            if root is None:
-                queue = node.queue
-                counters.queue.fill += len(queue)
-                if node.feeders[0].wants_room:
-                    node.feeders[0].room_made()
-                engine.waiting -= 1
-                root, value = queue.popleft()
-                queued = True
-            node.running += 1
-            order = node.order
-            if order is None:
-                ticket = None
-            else:
-                ticket = Ticket()
-                order.tickets.append(ticket)
-            function = node.op
-            # The number of ops that this one stands for; 0 if it is not measured.
-            weight = counters.weight if counters.completed >= counters.sample_at else 0
-            begin = perf_counter()
-            if weight:
-                counters.note_get(begin, weight)
-                cpu = thread_time()
-                row[ITEM] = origin_of(root)
-                begin = row[node.column] = perf_counter()
-            # The queue is empty if an item is carried past it.
-            if (
-                not counters.waiting_since
-                or counters.waiting_for
-                or (queued and node.queue)
-                or node.running >= node.concurrency
-            ):
-                if counters.waiting_since:
-                    counters.waits[counters.waiting_for] += begin - counters.waiting_since
-                    counters.waiting_since = 0.0
-                if node.running < node.concurrency and not node.queue:
-                    # Another slot waits for an item from now on, whatever it has waited for until now.
-                    counters.waiting_for = STARVED
-                    counters.waiting_since = begin
-            if queued:
-                counters.queue.took(begin, counters.got_at, len(node.queue) - node.input.capacity)
-                queued = False
-            counters.got_at = begin
-            if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):
-                # After the wait has ended: who looks may find that another slot waits for room from now on.
-                engine.progressed()
-                begin = perf_counter()
-            release()
-            if engine.stopping:
-                end = begin
-                acquire()
-                node.running -= 1
-                engine.drops.append(value)
-                break
-            try:
-                result = function(value)
-            except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
-                end = perf_counter()
-                acquire()
-                counters.did_not_succeed(end - begin)
-                node.fail(Attempt(root, value, ticket, 1), error)
-                break
-            end = perf_counter()
-            if weight:
-                cpu = thread_time() - cpu
-            seconds = end - begin
-            if type(result) in LAZY_TYPES:
-                acquire()
-                counters.busy_seconds += seconds
-                if weight:
-                    counters.add_cpu(seconds, cpu, weight)
-                # The call was not a task: the results to come are. What fails later, or is tried again, is the item.
-                counters.other_seconds += seconds
-                node.finish(Attempt(root, value, ticket, 1), result)
-                engine.drops.append(value)
-                break
-            # The input is dropped before the lock is taken.
-            value = result
-            acquire()
-            counters.busy_seconds += seconds
-            if weight:
-                counters.add_cpu(seconds, cpu, weight)
-                counters.note_task(seconds, weight, end)
-                if engine.page.sleeper is not None:
-                    publish(engine)
-            elif seconds >= SHORT:
-                counters.note_long(seconds)
-                # The next op may take long as well, and no other thread looks.
-                if engine.page.sleeper is not None:
-                    publish(engine)
-            if value is None or node.cancelled or engine.stopping:
-                node.finish(Attempt(root, value, ticket, 1), value)
-                break
-            node.running -= 1
-            counters.completed += 1
-            counters.emitted += 1
-            if not counters.waiting_since and not node.queue:
-                counters.waiting_for = STARVED
-                counters.waiting_since = end
-            following = node.next
-            # The usual case makes no call of `take_alone`: the only ticket is the head, and its own.
-            if order is None or (len(order.tickets) == 1 and order.tickets.pop() is ticket) or order.take_alone(ticket):
-                if following is None:
-                    engine.sink.put((root, value), end)
-                    break
-                if (
-                    following.plain
-                    and not following.queue
-                    and following.running < following.concurrency
-                    and (not following.out or following.running + len(following.out) < following.room)
-                    and (following.order is None or len(following.order.tickets) < following.concurrency + AHEAD)
-                    and workers.permits >= 0
-                ):
-                    node = following
-                    continue
-                if following.offers and not following.queue and following.offer(root, value):
-                    break
-                node.out.append((root, value))
-                waiting = len(node.out)
-                if waiting == 1 or waiting > node.output.capacity:
-                    node.output.note_put(waiting, end)
-                engine.arrived(following)
-            else:
-                for entry in order.finish(ticket, (root, value)):
-                    engine.emit(node, entry)
-                # The next ops may take long, and another thread may be done with it before.
-                entry = None
-                if following is None:
-                    break
+        if root is not None or (node.plain and node.queue[0] is not MARK):
+            root = node.start(root, hand)
         else:
             node.turn()
-            end = perf_counter()
-            if engine.page.sleeper is not None:
-                publish(engine)
+        if engine.page.sleeper is not None:
+            # The next op may take long, and no other thread looks.
+            publish(engine)
+        if root is None:
             if engine.drops:
                 # The next op may take long, and what it replaces should not stay for it.
                 engine.drop_deferred()
             following = node.next
-            if following is None:
+            # The number of threads may have been lowered.
+            if (
+                following is None
+                or engine.stopping
+                or workers.permits < 0
+                or following.on_loop
+                or not following.ready()
+            ):
                 break
-        root = value = result = None
-        # The number of threads may have been lowered.
-        if engine.stopping or workers.permits < 0 or following.on_loop or not following.ready():
-            break
-        node = following
-    workers.permits += 1
-    return end
+            node = following
+        else:
+            assert node.next is not None
+            node = node.next
+    workers.return_permit()
+    return perf_counter()
 
 
-def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any]) -> float:
+def _pull(engine: Engine, source: Source, hand: list[Any]) -> float:
     """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held.
 
     Args:
         engine: The engine.
         source: The source to pull.
-        row: The thread's row on the page.
         hand: An empty list, through which the item goes.
 
     Returns:
@@ -343,11 +205,9 @@ def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any
         and engine.workers.permits > 0
         and source.dedicated is None
         and not first.queue
-        and first.running < first.concurrency
-        and (not first.out or first.running + len(first.out) < first.room)
-        and (first.order is None or len(first.order.tickets) < first.concurrency + AHEAD)
+        and first.admits()
     ):
-        return carry(engine, first, root, hand, row)
+        return carry(engine, first, root, hand)
     source.put(root, hand.pop())
     return source.pulled_at
 

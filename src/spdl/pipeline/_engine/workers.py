@@ -260,6 +260,14 @@ class Workers:
         self.permits += num_threads - self.num_threads
         self.num_threads = num_threads
 
+    def take_permit(self) -> None:
+        """Note that a worker begins to run ops."""
+        self.permits -= 1
+
+    def return_permit(self) -> None:
+        """Note that it runs none for now."""
+        self.permits += 1
+
     # ---- gates ----
 
     def enter(self) -> Lock:

@@ -261,12 +261,13 @@ class StageCounters:
 
     # ---- items ----
 
-    def item_taken(self, waiting: int, capacity: int, all_slots_taken: bool) -> None:  # noqa: FBT001 - it costs time.
-        """Note that an item was taken from the queue.
+    def item_taken(self, waiting: int, excess: int | None, *, all_slots_taken: bool) -> None:
+        """Note that an item was taken.
 
         Args:
-            waiting: How many entries are left there.
-            capacity: How many have a place there.
+            waiting: How many entries are left in the queue.
+            excess: How many more that is than have a place; negative if there are places left. None if the item did not
+                lie in the queue.
             all_slots_taken: Whether the stage has no free slot any more.
         """
         now = perf_counter()
@@ -275,13 +276,8 @@ class StageCounters:
         if queue.taken >= queue.sample_at:
             self._note_wait(now, queue.weight)
             queue.choose_next(now)
-        # As `QueueCounters.took` does. A call of `max` would cost as much as all of this.
-        since = self.got_at
-        if since < queue.filled_at:  # noqa: PLR1730
-            since = queue.filled_at
-        queue.occupied_seconds += now - since
-        if queue.late:
-            queue.catch_up(waiting - capacity, now)
+        if excess is not None:
+            queue.took(now, self.got_at, excess)
         self.got_at = now
         if self.waiting_since and (self.waiting_for or waiting or all_slots_taken):
             self.waits[self.waiting_for] += now - self.waiting_since

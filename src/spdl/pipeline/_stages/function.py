@@ -8,7 +8,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl.pipeline._declare.op import bodies_of, makes_coroutine
+from spdl.pipeline._declare.op import bodies_of
 from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import (
     Abandoned,
@@ -17,11 +17,11 @@ from spdl.pipeline._engine.cancellation import (
     not_cancelled,
     raise_cancellation,
 )
-from spdl.pipeline._engine.channel import MARK, Entry, Order
+from spdl.pipeline._engine.channel import MARK, Entry, Order, Ticket
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
 from spdl.pipeline._report.perf_stats import SHORT
 from spdl.pipeline._stages.op_node import OpNode, Parked, Watch, run_awaited
-from spdl.pipeline._state.origins import ItemWithContext, origin_of
+from spdl.pipeline._state.origins import ItemWithContext, Root, origin_of
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
@@ -36,27 +36,76 @@ class FunctionNode(OpNode):
 
     __slots__ = ()
 
-    def start(self) -> None:
-        """Take an item and run the op on it: the usual case of `attempt`, at half its cost."""
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
         if self.timeout is not None:
             # More has to be known of an op than its item until it has ended.
-            self.attempt(self.take())
-            return
-        engine = self.engine
-        counters, workers = self.counters, engine.workers
-        root, item = self.dequeue()
-        self.running += 1
-        counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
-        ticket = None if self.order is None else self.order.admit()
-        if workers.idle and not workers.waking:
-            engine.progressed()
-        weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
-        engine.lock.release()
-        if engine.stopping:
-            engine.lock.acquire()
+            return OpNode.start(self, root, hand)
+        own: list[Any] = [] if hand is None else hand
+        counters, order = self.counters, self.order
+        carried = root is not None
+        if root is None:
+            root, item = self.dequeue()
+            own.append(item)
+            # Nothing but the hand may keep it while the op runs.
+            item = None
+        self.slot_taken(carried=carried)
+        ticket = None if order is None else order.admit()
+        if not self._call(own, root, ticket, 1, None):
+            return None
+        if len(own) > 1 or own[0] is None or self.cancelled or self.engine.stopping:
+            value, *rest = own
+            own.clear()
+            self.engine.drops.extend(rest)
+            self.finish(Attempt(root, rest[0] if rest else None, ticket, 1), value)
+            return None
+        following = self.next
+        if (
+            hand is not None
+            and following is not None
+            and not following.queue
+            and (order is None or ticket is None or order.take_alone(ticket))
+        ):
+            counters.completed += 1
+            counters.emitted += 1
             self.running -= 1
-            engine.drops.append(item)
-            return
+            if not counters.waiting_since and not self.queue:
+                counters.slot_freed(0)
+            if following.plain and self.engine.workers.permits >= 0 and following.admits():
+                return root
+            value = own.pop()
+            if not (following.offers and following.offer(root, value)):
+                self.engine.emit(self, (root, value))
+            return None
+        self.deliver(root, ticket, own.pop())
+        return None
+
+    def attempt(self, attempt: Attempt) -> None:
+        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        hand = [attempt.item]
+        if self._call(hand, attempt.root, attempt.ticket, attempt.number, watch):
+            self.engine.drops.append(attempt)
+            self.finish(attempt, hand.pop(0))
+
+    def _call(self, hand: list[Any], root: Root, ticket: Ticket | None, number: int, watch: Watch | None) -> bool:
+        """Run the op on the item in hand. Called and returns with the lock held.
+
+        Args:
+            hand: The item. What the op returns takes its place; the item follows if that stands for results to come.
+            root: Its origin.
+            ticket: Its ticket, if the stage is ordered.
+            number: The number of the attempt.
+            watch: The watch of the op's time.
+
+        Returns:
+            Whether the op has returned something. Else what became of it is dealt with.
+        """
+        engine, counters = self.engine, self.counters
+        weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
+        engine.release_to_user()
+        item = hand.pop()
+        if engine.stopping:
+            self._not_begun(Attempt(root, item, ticket, number), watch)
+            return False
         cpu = thread_time() if weight else 0.0
         start = perf_counter()
         if weight:
@@ -64,47 +113,25 @@ class FunctionNode(OpNode):
         try:
             value = self.op(item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, weight, None, succeeded=False)
-            self.fail(Attempt(root, item, ticket, 1), error)
-            return
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
+            self.fail(Attempt(root, item, ticket, number), error)
+            return False
+        hand.append(value)
         lazy = self.expand or type(value) in LAZY_TYPES
-        if not lazy:
-            # Else what fails later, or is tried again, is the item.
-            item = None
-        if weight or lazy:
-            self._account(start, cpu, weight, None, succeeded=not lazy)
+        if lazy:
+            # What fails later, or is tried again, is the item.
+            hand.append(item)
+        # Else it is dropped before the lock is taken.
+        value = item = None
+        if weight or lazy or watch is not None:
+            self._account(start, cpu, weight, watch, succeeded=not lazy, remains=(hand[0],))
         else:
             seconds = perf_counter() - start
             engine.lock.acquire()
             counters.busy_seconds += seconds
             if seconds >= SHORT:
                 counters.note_long(seconds)
-        if value is None or lazy or self.cancelled or engine.stopping:
-            engine.drops.append(item)
-            self.finish(Attempt(root, item, ticket, 1), value)
-        else:
-            self.deliver(root, ticket, value)
-
-    def attempt(self, attempt: Attempt) -> None:
-        engine = self.engine
-        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
-        weight = self.counters.claim_weight()
-        engine.release_to_user()
-        if engine.stopping:
-            self._not_begun(attempt, watch)
-            return
-        cpu, start = thread_time() if weight else 0.0, perf_counter()
-        if weight:
-            engine.page.begins(get_ident(), self.column, origin_of(attempt.root), start)
-        try:
-            value = self.op(attempt.item)
-        except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
-            self.fail(attempt, error)
-            return
-        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value), remains=(value,))
-        engine.drops.append(attempt)
-        self.finish(attempt, value)
+        return True
 
     def advance(self, parked: Parked) -> None:
         # Its item is gone; what failed is shown by the generator's name.
@@ -208,7 +235,7 @@ class AsyncNode(OpNode):
     there is nothing to take; the event loop starts new ones when there is.
     """
 
-    __slots__ = ("delivers", "servers", "serving")
+    __slots__ = ("servers", "serving")
 
     on_loop = True
     on_workers = False
@@ -226,8 +253,6 @@ class AsyncNode(OpNode):
     ) -> None:
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         self.plain = False
-        # The result of the op's coroutine is passed on as it is.
-        self.delivers = makes_coroutine(op) and type(self).finish is AsyncNode.finish
         # How many tasks will look for an item before they end, and how many of these have one now.
         self.servers = 0
         self.serving = 0
@@ -263,16 +288,12 @@ class AsyncNode(OpNode):
         self.servers += 1
         return True
 
-    # The usual case is written out here: a call and a record of the attempt would cost a tenth of its throughput.
-    async def serve(self) -> None:  # noqa: C901, PLR0912, PLR0915 - see above.
+    async def serve(self) -> None:
         """The body of a server."""
         engine = self.engine
-        lock, workers, counters = engine.lock, engine.workers, self.counters
-        simple = self.timeout is None and self.order is None and self.delivers
+        lock, workers = engine.lock, engine.workers
         # Holds the remains of a finished item, which are dropped without the lock.
         hand: list[Any] = []
-        item = None
-        task = current_task()
         lock.acquire()
         while not engine.stopping and self.has_turn():
             if self.at_mark() and not self.due:
@@ -282,47 +303,6 @@ class AsyncNode(OpNode):
                     engine.drop_deferred()
                 continue
             self.serving += 1
-            if simple and not self.due:
-                root, item = self.dequeue()
-                self.running += 1
-                counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
-                if workers.idle and not workers.waking:
-                    engine.progressed()
-                lock.release()
-                hand.clear()
-                if engine.stopping:
-                    return
-                begin = perf_counter()
-                try:
-                    hand.append(await self.op(item))
-                    if task.cancelling():
-                        await raise_cancellation(task)
-                    item = None
-                except BaseException as error:
-                    if engine.is_over():
-                        raise
-                    if task.cancelling():
-                        await end_cancellation(task)
-                    seconds = perf_counter() - begin
-                    lock.acquire()
-                    self.counters.did_not_succeed(seconds)
-                    attempt = Attempt(root, item, None, 1)
-                    self.fail(attempt, not_cancelled(error))
-                    del attempt
-                    item = None
-                else:
-                    seconds = perf_counter() - begin
-                    lock.acquire()
-                    counters.succeeded(seconds)
-                    if hand[0] is None or type(hand[0]) in LAZY_TYPES or self.cancelled or engine.stopping:
-                        self.finish(Attempt(root, None, None, 1), hand[0])
-                    else:
-                        self.deliver(root, None, hand[0])
-                engine.concluded()
-                self.serving -= 1
-                if engine.drops:
-                    engine.drop_deferred()
-                continue
             attempt = self.due.popleft() if self.due else self.take()
             if workers.idle and not workers.waking:
                 engine.progressed()

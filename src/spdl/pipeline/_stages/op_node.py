@@ -14,7 +14,6 @@ from spdl.pipeline._declare.records import DEFAULT_POLICY, FailurePolicy, OnTime
 from spdl.pipeline._engine.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
 from spdl.pipeline._engine.channel import AHEAD, MARK, Order, Ticket
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
-from spdl.pipeline._report.counters import HELD
 from spdl.pipeline._report.failures import Tally, log_error, show_logging_error
 from spdl.pipeline._report.threads import stack_of
 from spdl.pipeline._state.origins import Result, Results, Root
@@ -381,16 +380,7 @@ class OpNode(Node):
             return False
         if self.queue[0] is MARK:
             return not self.running and self.has_room(0)
-        # As `Channel.verdict` says, without its calls.
-        running = self.running
-        if running >= self.concurrency:
-            return False
-        order = self.order
-        if order is not None and not order.has_place(self.concurrency):
-            self.counters.wait(HELD)
-            return False
-        under_way = running - len(self.parked)
-        return under_way + len(self.out) < self.room or self.has_room(under_way)
+        return self.admits()
 
     def under_way(self) -> int:
         # A generator between two results asks for a place when it goes on.
@@ -474,9 +464,11 @@ class OpNode(Node):
         else:
             self.start()
 
-    def start(self) -> None:
-        """Take an item and run the op on it. Called and returns with the lock held."""
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
+        assert root is None
+        assert hand is None
         self.attempt(self.take())
+        return None
 
     def attempt(self, attempt: Attempt) -> None:
         """Run the op on an item, or have it run. Called and returns with the lock held."""
@@ -581,13 +573,7 @@ class OpNode(Node):
             self.slot_freed()
             return
         self.counters.steps += self.steps_are_tasks
-        # As `pass_on` does, without its call.
-        if value is None:
-            self.counters.dropped += 1
-        elif (root := parked.root.next_result()) is None:
-            self.engine.drops.append(value)
-        else:
-            self.emit(parked.ticket, root, value)
+        self.pass_on(parked.ticket, parked.root, value)
         self.parked.append(parked)
         self.engine.add_turns()
 

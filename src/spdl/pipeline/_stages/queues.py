@@ -176,9 +176,9 @@ class ConveyorNode(Node):
     def inputs(self) -> list[Channel]:
         return self.inlets
 
-    def limits_changed(self) -> None:
+    def places_in_slots(self) -> int:
         # Finished items do not count towards its concurrency: they stay in its queue.
-        self.room = self.output.capacity
+        return 0
 
     def queued(self) -> int:
         return sum(len(inlet.entries) for inlet in self.inlets)

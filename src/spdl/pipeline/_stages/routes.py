@@ -141,10 +141,6 @@ class Routing(OpNode):
     # The first stage of each path.
     paths: list[Node]
 
-    def limits_changed(self) -> None:
-        # It has a room for each path, which `paths_have_room` knows.
-        self.room = 0
-
     def keeps_order(self) -> bool:
         return False
 
@@ -222,9 +218,9 @@ class RouterNode(Routing, FunctionNode):
         self.plain = False
         self.paths = []
 
-    def start(self) -> None:
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
         # A router passes on the item itself, which a function's stage releases when the op has returned.
-        self.attempt(self.take())
+        return OpNode.start(self, root, hand)
 
 
 class AsyncRouterNode(Routing, AsyncNode):
