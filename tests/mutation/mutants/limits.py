@@ -14,8 +14,8 @@ LIMITS = (
     ),
     Mutant(
         "an op that has ended keeps its slot",
-        "FunctionNode.start",
-        "            self.running -= 1\n",
+        "OpNode.result_made",
+        "        self.running -= 1\n",
         "",
         ("TestFunctions",),
     ),

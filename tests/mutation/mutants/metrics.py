@@ -21,9 +21,9 @@ METRICS = (
     ),
     Mutant(
         "a slot that is free after a carried item is booked nowhere",
-        "FunctionNode.start",
-        "                counters.slot_freed(0)",
-        "                pass",
+        "OpNode.result_made",
+        "            counters.slot_freed(0)",
+        "            pass",
         ("test_a_slot_without_an_item_is_starved",),
     ),
     Mutant(

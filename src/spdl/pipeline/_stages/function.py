@@ -41,7 +41,7 @@ class FunctionNode(OpNode):
             # More has to be known of an op than its item until it has ended.
             return OpNode.start(self, root, hand)
         own: list[Any] = [] if hand is None else hand
-        counters, order = self.counters, self.order
+        order = self.order
         carried = root is not None
         if root is None:
             root, item = self.dequeue()
@@ -65,11 +65,7 @@ class FunctionNode(OpNode):
             and not following.queue
             and (order is None or ticket is None or order.take_alone(ticket))
         ):
-            counters.completed += 1
-            counters.emitted += 1
-            self.running -= 1
-            if not counters.waiting_since and not self.queue:
-                counters.slot_freed(0)
+            self.result_made()
             if following.plain and self.engine.workers.permits >= 0 and following.admits():
                 return root
             value = own.pop()

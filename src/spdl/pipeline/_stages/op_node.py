@@ -496,9 +496,7 @@ class OpNode(Node):
 
     def deliver(self, root: Root, ticket: Ticket | None, value: Any) -> None:
         """Pass on the only result of an item. Called with the lock held."""
-        counters = self.counters
-        counters.completed += 1
-        counters.emitted += 1
+        self.result_made()
         if self.engine.budget is not None:
             self.engine.budget.note(self.output, root, value)
         if ticket is None:
@@ -512,6 +510,12 @@ class OpNode(Node):
             # More items may begin than the one that takes this slot: as many as there were finished tickets after it.
             if finished and self.wants_room and self.engine.event_loop is not None:
                 self.engine.event_loop.wake()
+
+    def result_made(self) -> None:
+        """Count the only result of an item, which has left its slot. Called with the lock held."""
+        counters = self.counters
+        counters.completed += 1
+        counters.emitted += 1
         self.running -= 1
         if not counters.waiting_since and not self.queue:
             counters.slot_freed(0)
