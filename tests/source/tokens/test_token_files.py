@@ -82,6 +82,8 @@ def test_token_files_of_any_mix_are_the_documents_that_were_written(
         assert (parts is not None) == flat
         if parts is not None:
             where, firsts = files.locate(numbers)
+            many = files.locate(numbers * 200)
+            assert [each.tolist() for each in many] == [where.tolist() * 200, firsts.tolist() * 200]
             places = zip(where.tolist(), firsts.tolist(), files.lengths[numbers].tolist(), strict=True)
             assert_same([parts[a][b : b + n] for a, b, n in places], [documents[number] for number in numbers])
 

@@ -15,10 +15,10 @@ from spdl.io._text.rows import PackedRows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments
+    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments, TokenDocuments
 
     Tokens: TypeAlias = NDArray[Any]
-    Documents: TypeAlias = MappedDocuments | ReadDocuments | Sequence[Tokens]
+    Documents: TypeAlias = TokenDocuments | MappedDocuments | ReadDocuments | Sequence[Tokens]
 
 __all__ = ["RowWriter"]
 
@@ -116,9 +116,9 @@ class RowWriter:
 
         Args:
             rows: The result of `PackedOrder.rows`; or rows of a stream, which have their documents.
-            documents: Finds the tokens of a document by its number: a sequence of arrays, or token files. If these
-                are mapped (`MappedDocuments`), a call reads their memory directly; if they have ``read``, as those on
-                other machines do, it reads all documents of the call at once.
+            documents: Finds the tokens of a document by its number: a sequence of arrays, or `spdl.source.TokenFiles`.
+                If all these are mapped, a call reads their memory directly; if not, it reads the parts of documents
+                that are in the rows, all at once.
             loss_masks: Finds, in the same way, the mask of a document: booleans or numbers, as many as tokens.
 
         Returns:
@@ -134,8 +134,8 @@ class RowWriter:
             rows, documents, loss_masks = joined.rows, joined.tokens, joined.loss_masks
         elif documents is None:
             refuse(TypeError, "documents", "a sequence of arrays, or token files", documents)
-        tokens = self._find("documents", documents, rows.documents)
-        masks = None if loss_masks is None else self._find("loss_masks", loss_masks, rows.documents)
+        tokens = self._find("documents", documents, rows)
+        masks = None if loss_masks is None else self._find("loss_masks", loss_masks, rows)
         if masks is not None and (wrong := np.flatnonzero(masks.lengths != tokens.lengths)).size:
             first = int(wrong[0])
             msg = (
@@ -176,7 +176,8 @@ class RowWriter:
         batch["cu_seqlens"], batch["row_splits"], batch["max_seqlen"] = bounds
         return batch
 
-    def _find(self, argument: str, documents: Any, wanted: NDArray[np.int64]) -> _Found:
+    def _find(self, argument: str, documents: Any, rows: PackedRows) -> _Found:
+        wanted = rows.documents
         parts = getattr(documents, "parts", None)
         if parts is not None:
             known = self._mapped.get(argument)
@@ -185,6 +186,12 @@ class RowWriter:
                 self._mapped[argument] = known
             numbers, firsts = documents.locate(wanted)
             return _Found(known[1], _as_int64(numbers), _as_int64(firsts), _as_int64(documents.lengths[wanted]))
+        if hasattr(documents, "parts"):
+            lengths = _as_int64(documents.lengths[wanted])
+            # With the token after the last one, which is a label.
+            stops = np.minimum(rows.stops + 1, lengths)
+            arrays = documents.read(wanted, np.minimum(rows.starts, stops), stops)
+            return _Found(to_native(argument, arrays), np.arange(wanted.size), -rows.starts, lengths)
         unique, numbers = np.unique(wanted, return_inverse=True)
         read = getattr(documents, "read", None)
         if read is not None:

@@ -65,6 +65,15 @@ class MappedDocuments(Protocol):
         """Return the part that each document is in, and the place of its first token there."""
 
 
+class TokenDocuments(MappedDocuments, Protocol):
+    """Documents of token files. If `parts` is None, parts of them are read."""
+
+    def read(
+        self, numbers: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64], /
+    ) -> Sequence[NDArray[Any]]:
+        """Return the tokens from one place to another in each of some documents."""
+
+
 class ReadDocuments(Protocol):
     """Documents that are read many at once."""
 

@@ -247,8 +247,12 @@ class TokenShard(abc.ABC):
         """Return all tokens if they are mapped one after the other, each where the processor reads it at once."""
         return None
 
-    def locate(self, numbers: Integers) -> Integers | list[int]:
+    def locate(self, numbers: Integers) -> Integers:
         """Return where documents begin in the flat array."""
+        raise NotImplementedError
+
+    def first(self, number: int) -> int:
+        """Return where one document begins in the flat array."""
         raise NotImplementedError
 
     def cut(self, numbers: list[int], lengths: Integers, within: Cuts) -> Cuts:
@@ -320,11 +324,11 @@ class FlatShard(TokenShard):
         tokens = self._open().tokens
         return tokens if tokens is not None and tokens.flags.aligned else None
 
-    def locate(self, numbers: Integers) -> Integers | list[int]:
-        bounds = self._open().bounds
-        if len(numbers) <= _FEW:
-            return [bounds.span(number)[0] for number in numbers.tolist()]
-        return bounds.spans(numbers)[0]
+    def locate(self, numbers: Integers) -> Integers:
+        return self._open().bounds.spans(numbers)[0]
+
+    def first(self, number: int) -> int:
+        return self._open().bounds.span(number)[0]
 
     def _open(self) -> Flat:
         if self._opened is None:
