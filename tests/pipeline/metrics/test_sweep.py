@@ -17,12 +17,13 @@ from tests.observe.programs import observed, running
 
 from spdl.observe import find_pipelines
 from spdl.pipeline._report.page_file import PageFile, make_page_file, page_folder, pid_namespace, started_ticks, sweep
+from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
 # No process has a greater number, so none has this one. In the folder of all pages, each test has another one.
 NOBODY = 4_194_305
-VALUES = 17 + 5
+VALUES = len(PIPELINE_VALUES) + len(SOURCE_VALUES)
 
 
 @pytest.fixture
