@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.source.counting_store import CountingStore
 
-from spdl.io import PackedRow, PackedRows, RowWriter
-from spdl.source import PackedOrder
+from spdl.io import FormatError, PackedRow, PackedRows, RowWriter
+from spdl.source import PackedOrder, TokenFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DTYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 
 
 class Mapped:
     """Documents in a few flat arrays."""
+
+    vocab_size: int | None = None
 
     def __init__(self, documents: list[np.ndarray[Any, Any]], parts: int) -> None:
         self.lengths = np.array([each.size for each in documents])
@@ -37,14 +43,14 @@ class Mapped:
 
 
 class Read:
-    """Documents that are read many at once."""
+    """Documents of which parts are read, many at once."""
 
     def __init__(self, documents: list[np.ndarray[Any, Any]]) -> None:
         self.documents = documents
+        self.lengths = np.array([each.size for each in documents])
 
-    def read(self, numbers: Any) -> list[np.ndarray[Any, Any]]:
-        assert len(set(numbers)) == len(numbers)
-        return [self.documents[number] for number in numbers]
+    def read(self, numbers: Any, starts: Any, stops: Any) -> list[np.ndarray[Any, Any]]:
+        return [self.documents[at][start:stop] for at, start, stop in zip(numbers, starts, stops, strict=True)]
 
 
 def expected(rows: PackedRows, documents: list[Any], masks: list[Any] | None, writer: RowWriter) -> dict[str, Any]:
@@ -106,6 +112,33 @@ def check_bounds(batch: dict[str, Any], length: int) -> None:
         alone = bounds[splits[row] : splits[row + 1] + 1] - row * length
         assert (alone[0], alone[-1]) == (0, length)
         np.testing.assert_array_equal(np.flatnonzero(batch["position_ids"][row] == 0), alone[:-1])
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_row_writer_reads_token_files(tmp_path: Path, *, stored: bool) -> None:
+    documents = [np.arange(1, size, dtype=np.uint16) for size in (30, 1, 2, 55, 17)]
+    for number, some in enumerate((documents[:2], documents[2:])):
+        np.concatenate(some).tofile(tmp_path / f"{number}.ds")
+        np.cumsum([each.size for each in some]).astype(np.uint64).tofile(tmp_path / f"{number}.ds.index")
+    places = ["0.ds", "1.ds"] if stored else [tmp_path / "0.ds", tmp_path / "1.ds"]
+    files = TokenFiles(places, store=CountingStore(tmp_path) if stored else None)
+    assert (files.parts is None) == stored
+    order = PackedOrder(files.lengths, 20, seed=1)
+    rows = order.rows(order.take(0, np.arange(len(order))))
+    writer = RowWriter(20)
+    found, wanted = writer(rows, files), writer(rows, documents)
+    for name, expected_array in wanted.items():
+        np.testing.assert_array_equal(found[name], expected_array)
+    with pytest.raises(FormatError, match="has the token 54, and `vocab_size` is 54"):
+        writer(rows, TokenFiles(places, store=CountingStore(tmp_path) if stored else None, vocab_size=54))
+
+
+def test_row_writer_takes_the_vocabulary_of_token_files() -> None:
+    documents = Mapped([np.array([1, 2, 3])], 1)
+    documents.vocab_size = 3
+    with pytest.raises(ValueError, match="document 0 has the token 3 at position 2"):
+        RowWriter(3)(rows_of([(0, 0, 3)]), documents)
+    assert RowWriter(3, vocab_size=4)(rows_of([(0, 0, 3)]), documents)["tokens"].tolist() == [[1, 2, 3]]
 
 
 def rows_of(*rows: list[tuple[int, int, int]]) -> PackedRows:
@@ -221,7 +254,7 @@ def test_row_writer_refuses_what_are_no_tokens(
     [
         ({"labels": "next"}, ValueError, "`labels` must be 'shifted', 'unshifted' or None"),
         ({"align": 3}, ValueError, "`align` must be a divisor of the 4 tokens of a row"),
-        ({"vocab_size": 2**31 + 1}, ValueError, "`vocab_size` must be an int from 1 to 2147483648"),
+        ({"vocab_size": 2**31 + 1}, ValueError, "`vocab_size` must be None, or an int from 1 to 2147483648"),
         ({"pad_id": 2**31}, ValueError, "`pad_id` must be"),
         ({"pad_id": None}, TypeError, "`pad_id` must be"),
     ],

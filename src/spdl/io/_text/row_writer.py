@@ -15,10 +15,10 @@ from spdl.io._text.rows import PackedRows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments, TokenDocuments
+    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments
 
     Tokens: TypeAlias = NDArray[Any]
-    Documents: TypeAlias = TokenDocuments | MappedDocuments | ReadDocuments | Sequence[Tokens]
+    Documents: TypeAlias = MappedDocuments | ReadDocuments | Sequence[Tokens]
 
 __all__ = ["RowWriter"]
 
@@ -26,12 +26,20 @@ _LARGEST = 2**31
 
 
 class _Found(NamedTuple):
-    """The arrays of documents, and for each segment the array and place of its document, and the document's length."""
+    """Arrays, and for each segment the array and the place of its first token, and the length of its document."""
 
     arrays: Any
     numbers: NDArray[np.int64]
     firsts: NDArray[np.int64]
     lengths: NDArray[np.int64]
+
+
+class _Joined(NamedTuple):
+    """The rows of a stream, and the whole document of each segment."""
+
+    rows: PackedRows
+    tokens: _Found
+    masks: _Found | None
 
 
 _NOWHERE = np.empty(0, np.int64)
@@ -62,7 +70,8 @@ class RowWriter:
         labels: ``"shifted"``, ``"unshifted"``, or None for a batch without ``labels``.
         align: Segments begin at multiples of this, as in the order or stage that made the rows. The padding between
             two segments belongs to the sequence before it, whose length is then a multiple, too.
-        vocab_size: Tokens must be less than this. None accepts all that int32 can hold.
+        vocab_size: Tokens must be less than this. None takes the ``vocab_size`` of token files, and else accepts all
+            that int32 can hold.
         pad_id: The token of padding.
 
     Raises:
@@ -100,8 +109,10 @@ class RowWriter:
         self.align = check_align(self.length, align)
         check_choice("labels", labels, ("shifted", "unshifted", None))
         self.labels = labels
-        given = _LARGEST if vocab_size is None else vocab_size
-        self.vocab_size = check_int("vocab_size", given, least=1, most=_LARGEST)
+        if vocab_size is not None:
+            accepted = f"None, or an int from 1 to {_LARGEST}"
+            vocab_size = check_int("vocab_size", vocab_size, least=1, most=_LARGEST, accepted=accepted)
+        self.vocab_size = vocab_size
         self.pad_id = check_int("pad_id", pad_id, least=-_LARGEST, most=_LARGEST - 1)
         # The documents of the last call and their arrays. Threads share the pairs, which are replaced as a whole.
         self._mapped: dict[str, tuple[object, Any]] = {}
@@ -129,13 +140,13 @@ class RowWriter:
             ValueError: If a token is not in the vocabulary, with its document and position; if a row's segments are
                 longer than a row, or not in their documents.
         """
-        if not isinstance(rows, PackedRows):
-            joined = _join(rows)
-            rows, documents, loss_masks = joined.rows, joined.tokens, joined.loss_masks
-        elif documents is None:
-            refuse(TypeError, "documents", "a sequence of arrays, or token files", documents)
-        tokens = self._find("documents", documents, rows)
-        masks = None if loss_masks is None else self._find("loss_masks", loss_masks, rows)
+        if isinstance(rows, PackedRows):
+            if documents is None:
+                refuse(TypeError, "documents", "a sequence of arrays, or token files", documents)
+            tokens = self._find("documents", documents, rows)
+            masks = None if loss_masks is None else self._find("loss_masks", loss_masks, rows)
+        else:
+            rows, tokens, masks = _join(rows)
         if masks is not None and (wrong := np.flatnonzero(masks.lengths != tokens.lengths)).size:
             first = int(wrong[0])
             msg = (
@@ -159,13 +170,13 @@ class RowWriter:
             rows.offsets,
             tokens.arrays,
             tokens.numbers,
-            tokens.firsts + rows.starts,
+            tokens.firsts,
             None if masks is None else masks.arrays,
             _NOWHERE if masks is None else masks.numbers,
-            _NOWHERE if masks is None else masks.firsts + rows.starts,
+            _NOWHERE if masks is None else masks.firsts,
             self.length,
             self.align,
-            self.vocab_size,
+            self._known_ids(documents),
             self.pad_id,
             getattr(native.Labels, (self.labels or "none").upper()),
             batch["tokens"],
@@ -177,31 +188,31 @@ class RowWriter:
         return batch
 
     def _find(self, argument: str, documents: Any, rows: PackedRows) -> _Found:
-        wanted = rows.documents
         parts = getattr(documents, "parts", None)
         if parts is not None:
             known = self._mapped.get(argument)
             if known is None or known[0] is not documents:
                 known = (documents, to_native(argument, parts))
                 self._mapped[argument] = known
-            numbers, firsts = documents.locate(wanted)
-            return _Found(known[1], _as_int64(numbers), _as_int64(firsts), _as_int64(documents.lengths[wanted]))
-        if hasattr(documents, "parts"):
-            lengths = _as_int64(documents.lengths[wanted])
-            # With the token after the last one, which is a label.
-            stops = np.minimum(rows.stops + 1, lengths)
-            arrays = documents.read(wanted, np.minimum(rows.starts, stops), stops)
-            return _Found(to_native(argument, arrays), np.arange(wanted.size), -rows.starts, lengths)
-        unique, numbers = np.unique(wanted, return_inverse=True)
-        read = getattr(documents, "read", None)
-        if read is not None:
-            arrays = read(unique)
-        else:
-            check_instance(argument, documents, Sequence, "a sequence of arrays, or token files")
-            arrays = [documents[number] for number in unique.tolist()]
-        found = to_native(argument, arrays)
-        lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
-        return _Found(found, _as_int64(numbers), np.zeros(wanted.size, np.int64), lengths[numbers])
+            numbers, firsts = documents.locate(rows.documents)
+            lengths = _as_int64(documents.lengths[rows.documents])
+            return _Found(known[1], _as_int64(numbers), _as_int64(firsts) + rows.starts, lengths)
+        if hasattr(documents, "read"):
+            lengths = _as_int64(documents.lengths[rows.documents])
+            # With the token after the last one, which may be its label.
+            arrays = documents.read(rows.documents, rows.starts, np.minimum(rows.stops + 1, lengths))
+            count = rows.documents.size
+            return _Found(to_native(argument, arrays), np.arange(count), np.zeros(count, np.int64), lengths)
+        check_instance(argument, documents, Sequence, "a sequence of arrays, or token files")
+        unique, numbers = np.unique(rows.documents, return_inverse=True)
+        found = to_native(argument, arrays := [documents[number] for number in unique.tolist()])
+        return _Found(found, _as_int64(numbers), rows.starts, _sizes(arrays)[numbers])
+
+    def _known_ids(self, documents: Any) -> int:
+        """Return the size of the vocabulary: what was given, or else that of the token files."""
+        if self.vocab_size is not None:
+            return self.vocab_size
+        return getattr(documents, "vocab_size", None) or _LARGEST
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_mapped": {}}
@@ -229,29 +240,23 @@ def _as_int64(numbers: Any) -> NDArray[np.int64]:
     return np.ascontiguousarray(numbers, np.int64)
 
 
-class _Numbered(dict[int, Any]):
-    """The documents of some rows by their numbers in the stream."""
-
-    def read(self, numbers: NDArray[np.int64]) -> list[Tokens]:
-        return [self[number] for number in numbers.tolist()]
-
-
-class _Joined(NamedTuple):
-    rows: PackedRows
-    tokens: _Numbered
-    loss_masks: _Numbered | None
+def _sizes(arrays: Sequence[Tokens]) -> NDArray[np.int64]:
+    return np.fromiter(map(len, arrays), np.int64, len(arrays))
 
 
 def _join(rows: Sequence[PackedRow]) -> _Joined:
-    documents = [number for row in rows for number in row.documents]
     joined = PackedRows(
-        _as_int64(documents),
+        _as_int64([number for row in rows for number in row.documents]),
         _as_int64([start for row in rows for start in row.starts]),
         _as_int64([stop for row in rows for stop in row.stops]),
         np.cumsum([0, *(len(row.documents) for row in rows)], dtype=np.int64),
     )
-    tokens = _Numbered(zip(documents, (each for row in rows for each in row.tokens), strict=True))
+
+    def found(argument: str, arrays: list[Tokens]) -> _Found:
+        return _Found(to_native(argument, arrays), np.arange(len(arrays)), joined.starts, _sizes(arrays))
+
+    tokens = found("tokens", [each for row in rows for each in row.tokens])
     if all(row.loss_masks is None for row in rows):
         return _Joined(joined, tokens, None)
-    masks = (each for row in rows for each in row.loss_masks or [np.ones(len(some), np.bool_) for some in row.tokens])
-    return _Joined(joined, tokens, _Numbered(zip(documents, masks, strict=True)))
+    masks = [each for row in rows for each in row.loss_masks or [np.ones(len(some), np.bool_) for some in row.tokens]]
+    return _Joined(joined, tokens, found("loss_masks", masks))

@@ -65,17 +65,14 @@ class MappedDocuments(Protocol):
         """Return the part that each document is in, and the place of its first token there."""
 
 
-class TokenDocuments(MappedDocuments, Protocol):
-    """Documents of token files. If `parts` is None, parts of them are read."""
+class ReadDocuments(Protocol):
+    """Documents of which parts are read, many at once."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each document."""
 
     def read(
         self, numbers: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64], /
     ) -> Sequence[NDArray[Any]]:
-        """Return the tokens from one place to another in each of some documents."""
-
-
-class ReadDocuments(Protocol):
-    """Documents that are read many at once."""
-
-    def read(self, numbers: NDArray[np.int64], /) -> Sequence[NDArray[Any]]:
-        """Return the tokens of each of some documents."""
+        """Return some tokens of each of some documents."""
