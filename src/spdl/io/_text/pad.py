@@ -138,10 +138,10 @@ def pad(
         arrays: The arrays: of one dtype, and of one shape but for the length of their first axis. Lists of numbers and
             tensors in main memory will do.
         value: The number for places without a value, such as the id of a padding token, or -100 for labels.
-        multiple: The length of the result is a multiple of this: 8 or 64 for tensor cores, or more to have few
-            different shapes, each of which a compiler would compile.
+        multiple: The length of the result is a multiple of this: 8 or 64 for tensor cores, or more for compilers,
+            which compile each shape again.
         side: Where the padding goes: ``"right"`` after the values, ``"left"`` before them, as for generating text.
-        dtype: The dtype of the result, which must be able to hold all values. None is that of the arrays.
+        dtype: The dtype of the result, which must be able to hold all values. None is the dtype of the arrays.
 
     Returns:
         A named tuple of new numpy arrays: the ``values`` (B, T, ...), the boolean ``mask`` (B, T), and the ``lengths``
@@ -149,7 +149,7 @@ def pad(
 
     Raises:
         TypeError: If the arrays are not numbers, or of several dtypes.
-        ValueError: If there are none, if their shapes differ, or if the dtype cannot hold the values or `value`.
+        ValueError: If the sequence is empty, if their shapes differ, or if the dtype cannot hold the values or `value`.
 
     Example:
         >>> from spdl.io import pad

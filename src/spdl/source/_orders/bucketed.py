@@ -32,7 +32,7 @@ class BucketedOrder:
     another number of ranks or another batch size, keep the group's size, since it is a part of the order.
 
     **Batches under a budget.** With `tokens_per_batch`, the order makes the batches: each holds as many documents as
-    fit, where a batch of n documents takes n times its longest one, padding included. The positions of the order are
+    fit. A batch of n documents takes n times its longest one, padding included. The positions of the order are
     then batches, and `EpochSampler.batch_sampler` yields their documents, a list of varying size for each step. The
     number of batches depends on the lengths and the arguments alone, so it is the same in every epoch and all ranks
     take equally many steps. Documents are sorted by length once, when the order is made, which takes about a second for
@@ -50,7 +50,7 @@ class BucketedOrder:
         tokens_per_batch: The most tokens of a batch after padding. None makes no batches.
         multiple: Only with a budget: lengths are padded to a multiple of this, as `spdl.io.pad` does it.
         max_padding: Only with a budget: how much of a batch may be padding for the sake of shuffling. With more,
-            documents meet more different ones. Where documents are few, batches may have more padding than that.
+            documents meet more different ones. If documents are few, batches may have more padding than that.
         cost: Only with a budget: the batches of a group have a similar cost. ``"linear"`` is the number of tokens with
             padding, ``"quadratic"`` that number times the padded length, as in attention over padded rows.
         too_long: Only with a budget: ``"error"`` refuses documents that exceed the budget alone, ``"drop"`` leaves them

@@ -75,7 +75,7 @@ class BudgetBatches:
         if not order.size:
             refuse(ValueError, "tokens_per_batch", "enough for at least one document", budget)
         self._documents = order.astype(np.int32) if lengths.size < 2**31 else order
-        # Of each bucket: its first document in that order, its first batch, and how long its documents become.
+        # The first document of each bucket in that order, its first batch, and how long its documents become.
         starts, batches, longest = _make_buckets(padded[order], budget, max_padding)
         _split(batches, np.diff(starts), -int(batches.sum()) % group)
         self._starts, self._firsts = starts, np.concatenate([[0], np.cumsum(batches)])
@@ -187,7 +187,7 @@ def _split(batches: NDArray[np.int64], documents: NDArray[np.int64], more: int) 
 
 
 def _make_levels(most: int) -> NDArray[np.int64]:
-    """Return costs of which each is some 2 % above the one before. Logarithms would differ between machines."""
+    """Return costs, each some 2 % above the one before. Logarithms would differ between machines."""
     levels = [1]
     while levels[-1] < most:
         levels.append(max(levels[-1] + 1, levels[-1] * 51 // 50))

@@ -35,7 +35,7 @@ class Corpus:
     Args:
         order: The order of a pass over all items that there are now.
         phases: The sizes that it had, and what was drawn. More than one only if `seed` is given.
-        seed: What `order` and those of the former sizes are shuffled by; None if the user made the order.
+        seed: The seed of `order` and of the orders of former sizes; None if the user made the order.
     """
 
     def __init__(self, order: EpochOrder, phases: tuple[Phase, ...], seed: int | None) -> None:

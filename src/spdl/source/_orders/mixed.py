@@ -295,7 +295,7 @@ class MixedOrder:
             position: A number from 0 to ``len(self)``.
 
         Returns:
-            For each part the number of items, and that of tokens; None for these without `lengths`, or if a former
+            For each part the number of items, and the number of tokens; None for tokens without `lengths`, or if a former
             stage had none.
 
         Raises:

@@ -1,6 +1,6 @@
 """The stages of a mix: what one has drawn, and how the next one begins."""
 
-# ruff: noqa: SLF001 - on behalf of MixedOrder, of which this is a part.
+# ruff: noqa: SLF001 - this is a part of MixedOrder.
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MixProgress(NamedTuple):
 
     Attributes:
         stage: The number of the stage.
-        unit: What the weights count.
+        unit: Whether the weights count items or tokens.
         size: The number of positions of an epoch.
         weights: The weights.
         repeat: Whether items may come again.

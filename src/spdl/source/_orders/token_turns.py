@@ -32,7 +32,7 @@ _DIGESTED = 2**16
 
 
 class Anchor(NamedTuple):
-    """Where a segment of the line of all tokens begins.
+    """The beginning of a segment of the line of all tokens.
 
     Attributes:
         first: Its first turn.
@@ -65,11 +65,11 @@ class TokenTurns:
     stretches (P. Goyal, H. Vin and H. Cheng, Start-time Fair Queueing, 1996). Middles halve the error, and random
     points keep parts with documents of one length from simply taking turns.
 
-    Where a turn is on the lines depends on the lengths of all documents before it. So a place that was not visited yet
+    The place of a turn on the lines depends on the lengths of all documents before it. So a place that was not visited yet
     is found by going there from the nearest known place before, and the places that were passed are remembered.
 
     Args:
-        weights: Of each part.
+        weights: The weight of each part.
         lengths: The number of tokens of each item of each part.
         take: Which item of a part comes at which of its draws.
         seed: The mix.

@@ -16,10 +16,10 @@ def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[Mixed
     Args:
         order: The mix that the sampler was given.
         state: A state of this mix or of an earlier stage.
-        data: What the sampler's fingerprint says about the data.
+        data: The end of the sampler's fingerprint, which names the data.
 
     Raises:
-        ValueError: If the state is of a later stage, or this one cannot go on exactly where an earlier one was left.
+        ValueError: If the state is of a later stage, or this one cannot go on exactly from an earlier one.
     """
     assert state.mix is not None
     try:
