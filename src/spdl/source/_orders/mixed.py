@@ -295,8 +295,8 @@ class MixedOrder:
             position: A number from 0 to ``len(self)``.
 
         Returns:
-            For each part the number of items, and the number of tokens; None for tokens without `lengths`, or if a former
-            stage had none.
+            For each part the number of items, and the number of tokens, which is None without `lengths`, or if a
+            former stage had none.
 
         Raises:
             TypeError, ValueError: If an argument is not such an int.

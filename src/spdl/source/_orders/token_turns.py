@@ -65,8 +65,8 @@ class TokenTurns:
     stretches (P. Goyal, H. Vin and H. Cheng, Start-time Fair Queueing, 1996). Middles halve the error, and random
     points keep parts with documents of one length from simply taking turns.
 
-    The place of a turn on the lines depends on the lengths of all documents before it. So a place that was not visited yet
-    is found by going there from the nearest known place before, and the places that were passed are remembered.
+    The place of a turn on the lines depends on the lengths of all documents before it. So a place that was not visited
+    yet is found by going there from the nearest known place before, and places that were passed are remembered.
 
     Args:
         weights: The weight of each part.
