@@ -29,6 +29,12 @@ void check_profile(Bytes data) {
     }
 }
 
+// Returns the size of the type BYTE, SHORT or LONG; 0 for all others.
+std::size_t integer_bytes(std::uint32_t type) {
+    constexpr std::size_t kSizes[] = {0, 1, 0, 2, 4};
+    return type < std::size(kSizes) ? kSizes[type] : 0;
+}
+
 }  // namespace
 
 std::optional<PngChunk> read_png_chunk(Bytes bytes, std::size_t at) noexcept {
@@ -127,14 +133,53 @@ std::optional<std::uint64_t> TiffDirectory::next() const noexcept {
     return layout_.read(entries_, count_ * size, layout_.offset_bytes());
 }
 
-std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noexcept {
-    constexpr std::size_t kSizes[] = {0, 1, 0, 2, 4};  // Of the types BYTE, SHORT and LONG.
+bool TiffDirectory::is_sorted() const noexcept {
+    const std::size_t size = layout_.entry_bytes();
+    if (count_ > entries_.size() / size) {
+        return false;
+    }
+    for (std::size_t i = 1; i < count_; ++i) {
+        if (layout_.read(entries_, i * size, 2) <= layout_.read(entries_, (i - 1) * size, 2)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::uint32_t TiffDirectory::type(std::uint16_t tag) const noexcept {
     const std::optional<Entry> entry = find(tag);
-    const std::size_t size = entry && entry->type < std::size(kSizes) ? kSizes[entry->type] : 0;
+    return entry ? entry->type : 0;
+}
+
+Bytes TiffDirectory::values(const Entry& entry, std::size_t size) const noexcept {
+    const Bytes here = entry.count <= entry.in_place.size() / size
+                           ? entry.in_place
+                           : tail(tiff_, layout_.read(entry.in_place, 0, layout_.offset_bytes()));
+    return entry.count <= here.size() / size ? here.first(entry.count * size) : Bytes();
+}
+
+std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noexcept {
+    const std::optional<Entry> entry = find(tag);
+    const std::size_t size = entry ? integer_bytes(entry->type) : 0;
     if (size == 0 || entry->count != 1) {
         return std::nullopt;
     }
     return static_cast<std::uint32_t>(layout_.read(entry->in_place, 0, size));
+}
+
+std::optional<std::vector<std::uint32_t>> TiffDirectory::integers(std::uint16_t tag) const {
+    const std::optional<Entry> entry = find(tag);
+    const std::size_t size = entry ? integer_bytes(entry->type) : 0;
+    const Bytes bytes = size == 0 ? Bytes() : values(*entry, size);
+    if (bytes.empty()) {
+        return std::nullopt;
+    }
+    std::vector<std::uint32_t> found;
+    found.reserve(entry->count);
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+        found.push_back(static_cast<std::uint32_t>(layout_.read(bytes, at, size)));
+    }
+    return found;
 }
 
 Bytes TiffDirectory::bytes(std::uint16_t tag) const noexcept {
@@ -144,10 +189,7 @@ Bytes TiffDirectory::bytes(std::uint16_t tag) const noexcept {
     if (!entry || (entry->type != kByte && entry->type != kUndefined)) {
         return {};
     }
-    const Bytes values = entry->count <= entry->in_place.size()
-                             ? entry->in_place
-                             : tail(tiff_, layout_.read(entry->in_place, 0, layout_.offset_bytes()));
-    return entry->count <= values.size() ? values.first(entry->count) : Bytes();
+    return values(*entry, 1);
 }
 
 }  // namespace spdl

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/bytes.h"
 
@@ -64,13 +65,24 @@ class TiffDirectory {
     // Returns the directory at an offset.
     static std::optional<TiffDirectory> at(Bytes tiff, std::uint64_t offset) noexcept;
 
+    static constexpr std::uint32_t kShort = 3;  // The type of integers of 16 bits without a sign.
+
     [[nodiscard]] bool has(std::uint16_t tag) const noexcept { return find(tag).has_value(); }
+
+    // Returns whether all entries are in the file, and in the order of their tags, each of which occurs once.
+    [[nodiscard]] bool is_sorted() const noexcept;
+
+    // Returns the type of an entry; 0 if none exists.
+    [[nodiscard]] std::uint32_t type(std::uint16_t tag) const noexcept;
 
     // Returns the place of the next directory, 0 if this is the last one; nothing if this one goes beyond the file.
     [[nodiscard]] std::optional<std::uint64_t> next() const noexcept;
 
     // Returns the value of an entry that has exactly one integer of 32 bits at most, without a sign.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
+
+    // Returns the values of an entry of such integers; nothing if none exists, or if it goes beyond the file.
+    [[nodiscard]] std::optional<std::vector<std::uint32_t>> integers(std::uint16_t tag) const;
 
     // Returns the value of an entry of bytes; empty if none exists, or if it goes beyond the file.
     [[nodiscard]] Bytes bytes(std::uint16_t tag) const noexcept;
@@ -85,6 +97,9 @@ class TiffDirectory {
     TiffDirectory(Bytes tiff, const TiffLayout& layout, std::uint64_t offset) noexcept;
 
     [[nodiscard]] std::optional<Entry> find(std::uint16_t tag) const noexcept;
+
+    // Returns where the values of an entry are, of so many bytes each; empty if it goes beyond the file.
+    [[nodiscard]] Bytes values(const Entry& entry, std::size_t size) const noexcept;
 
     Bytes tiff_;
     TiffLayout layout_;

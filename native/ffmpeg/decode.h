@@ -28,15 +28,6 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options);
 // Returns all of `bytes` as one packet for `codec`.
 ImagePacket whole_packet(Bytes bytes, AVCodecID codec);
 
-// FFmpeg inflates data beside the picture without any limit: a megabyte may become a gigabyte beside a picture of a few
-// pixels, which no limit of pixels forbids. These functions refuse such data.
-
-// Checks a container for QuickTime's compressed headers. Throws MediaError.
-void check_container(Bytes bytes);
-
-// Checks an image before it is decoded for the compressed texts and profiles of PNG. Throws MediaError.
-void check_metadata(const ImagePacket& image);
-
 // Decodes the picture in `image` to its stored pixel format. Throws MediaError.
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options);
 

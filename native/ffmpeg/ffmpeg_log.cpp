@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/utf8.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
@@ -156,6 +158,8 @@ bool is_missing_part(int code, const std::string& words) {
 
 FfmpegLog::FfmpegLog(Kept kept) : outer_(listener), kept_(kept) {
     listener = this;
+    // A line that an earlier call has left open would take away the name in front of the first one.
+    goes_on = false;
 }
 
 FfmpegLog::~FfmpegLog() {
@@ -176,6 +180,11 @@ void FfmpegLog::hear(const char* line, bool continues) {
     }
     if (words.empty()) {
         return;
+    }
+    // Some lines repeat bytes of a file, of which Python could make no text.
+    if (!is_utf8({reinterpret_cast<const std::uint8_t*>(words.data()), words.size()})) {
+        constexpr unsigned char kLastOfAscii = 0x7f;
+        std::ranges::replace_if(words, [](unsigned char byte) { return byte > kLastOfAscii; }, '?');
     }
     if (continues && !line_.empty()) {
         line_ += " " + words;

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.io.images import make_jpeg
+from tests.io.images import encode, make_image, make_jpeg
 
 from spdl.io import decode_config, demux_config, load_image
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
@@ -86,6 +86,12 @@ def test_a_filter_with_a_wrong_option_is_not_called_missing() -> None:
 def test_a_missing_decoder_is_named_with_the_remedy() -> None:
     with pytest.raises(RuntimeError, match=rf'"no_such".*{re.escape(REMEDY)}$'):
         load_image(make_jpeg(), decode_config=decode_config("no_such"))
+
+
+def test_an_error_may_repeat_bytes_that_are_no_text() -> None:
+    data = encode(make_image(45, 31).convert("1"), "XBM").replace(b",0x", b",0x\xff", 1)
+    with pytest.raises(RuntimeError, match=r"cannot decode the image as xbm: .*Unexpected data at \?"):
+        load_image(data, demux_config=demux_config("xbm_pipe"), decode_config=decode_config(backend="ffmpeg"))
 
 
 def test_a_missing_demuxer_is_named_with_the_remedy() -> None:

@@ -175,11 +175,11 @@ def decode_config(
             which they also give the pixels to other filters.
             ``"gif"``, ``"bmp"``, ``"qoi"`` and ``"pnm"`` (PBM, PGM, PPM) are our own decoders of these formats.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
-            there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
-            ``CPUBuffer.backends`` say which one decoded. All give the same shapes. On JPEG photos, FFmpeg's pixels
-            differ by 2.5 levels on average at most, and by a fraction of a level if chroma is not subsampled, since
-            FFmpeg has another inverse DCT, chroma upsampling and filters. FFmpeg before 7 squeezes gray pictures that
-            it scales into 16 to 235; ours have all levels.
+            there, too, and so is a TIFF whose palette or deflated strips are damaged. None takes the fastest one that
+            can do the work; ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which one decoded. All give the same
+            shapes. On JPEG photos, FFmpeg's pixels differ by 2.5 levels on average at most, and by a fraction of a
+            level if chroma is not subsampled, since FFmpeg has another inverse DCT, chroma upsampling and filters.
+            FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
 
     Returns:
         A configuration for the argument ``decode_config``. It holds a copy of the options, and any number of threads
