@@ -211,12 +211,21 @@ def test_token_files_of_datatrove_say_what_is_wrong(tmp_path: Path, ends: bytes,
         (b"0," + b"0" * (1 << 21), "a line has 1048576 characters or more"),
     ],
 )
-def test_token_files_of_dolma_say_what_is_wrong(tmp_path: Path, table: bytes, message: str) -> None:
+def test_token_files_of_dolma_need_rows_that_are_right(tmp_path: Path, table: bytes, message: str) -> None:
     np.arange(4, dtype=np.uint16).tofile(tmp_path / "a.npy")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(table))
     with pytest.raises(FormatError, match=message) as caught:
         TokenFiles(tmp_path / "a.npy", dtype="uint16", cache=tmp_path)
     assert str(tmp_path / "a.csv.gz") in str(caught.value)
+
+
+def test_token_files_of_dolma_need_the_whole_table(tmp_path: Path) -> None:
+    np.arange(4, dtype=np.uint16).tofile(tmp_path / "a.npy")
+    content = gzip.compress(b"0,2\n2,4\n")
+    for size in (0, 5, len(content) - 9, len(content) - 1):
+        (tmp_path / "a.csv.gz").write_bytes(content[:size])
+        with pytest.raises(FormatError, match="it is not a table in gzip"):
+            TokenFiles(tmp_path / "a.npy", dtype="uint16", cache=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import struct
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from spdl.source._shards.sharded import kept_name
 from spdl.source._text.bounds import Bounds, Edges, Ends, Spans
 from spdl.source._text.megatron import load_megatron
 from spdl.source._text.token_shard import File, Flat, Options, Parts
-
-if TYPE_CHECKING:
-    pass
 
 _LOG = logging.getLogger("spdl.source")
 
@@ -121,14 +118,16 @@ def _read_head(place: Place, head: bytes, options: Options) -> tuple[np.dtype[An
             )
         return np.dtype(dtype), _LLM_C_SIZE, count
     if options.dtype is None:
-        raise _without_type(place, "")
+        raise _without_type(
+            place, f"{index.name} is missing, and " if (index := _beside(place, ".bin", ".idx")) else ""
+        )
     return options.dtype, 0, None
 
 
 def _without_type(place: Place, why: str) -> FormatError:
     return FormatError(
-        f"{place}: {why}it does not say which type its tokens have. Say it: dtype='uint16' for nanoGPT and tokenizers "
-        "of up to 65,536 tokens, dtype='uint32' for most others",
+        f"{place}: {why}the file does not say which type its tokens have. Say it if there is nothing but tokens in it: "
+        "dtype='uint16' for nanoGPT and tokenizers of up to 65,536 tokens, dtype='uint32' for most others",
         path=place.path,
     )
 
@@ -180,6 +179,9 @@ def _read_bounds(place: Place, content: memoryview, size: int) -> Mapping[str, A
     """Return the bounds of documents that a table in gzip lists: a start, an end and other columns."""
     starts, stops = array("q"), array("q")
     try:
+        # Python takes nothing at all for a compressed file without content.
+        if not content:
+            raise EOFError("it is empty")  # noqa: TRY301
         with gzip.open(io.BytesIO(content), "rt", encoding="utf-8", errors="surrogateescape", newline="") as text:
             for row in csv.reader(_lines(text)):
                 if len(starts) > size + _MORE:
