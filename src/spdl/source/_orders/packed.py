@@ -208,17 +208,21 @@ class PackedOrder:
         return kept_arrays("packed", known if self._data else None, cache, self._make_plan)
 
     def _make_plan(self) -> dict[str, NDArray[Any]]:
-        threads = min(self._num_windows, max(int(available_cores()), 1))
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(self._measure, range(self._num_windows)))
-        else:
-            found = list(map(self._measure, range(self._num_windows)))
+        windows = range(self._num_windows)
+        found = [self._measure(0)] if len(windows) == 1 else self._measure_at_once(windows)
         return {
             "rows": np.array([counts.rows for counts, _ in found], np.int64),
             "digests": np.array([digest for _, digest in found], np.uint64),
             "counts": np.array(sum_counts([counts for counts, _ in found]), np.int64),
         }
+
+    def _measure_at_once(self, windows: range) -> list[tuple[PackingCounts, int]]:
+        pool = ThreadPoolExecutor(min(len(windows), max(int(available_cores()), 1)))
+        try:
+            return list(pool.map(self._measure, windows))
+        finally:
+            # On Ctrl-C, or if a document is too long, the other windows need not be packed.
+            pool.shutdown(cancel_futures=True)
 
     def _measure(self, window: int) -> tuple[PackingCounts, int]:
         documents, lengths, rows = self._pack(window)
