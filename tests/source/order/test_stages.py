@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from itertools import islice
@@ -165,17 +166,18 @@ def test_a_loader_goes_on_with_the_next_stage() -> None:
 
         return DataLoader(sampler, preprocessor=name, output_order="input", num_threads=1)
 
-    for cut in (0, 7, 30):
-        old = load(make([20, 20], weights=[1, 1], num_samples=30))
+    for cut, unit in itertools.product((0, 7, 30), ("items", "tokens")):
+        options: dict[str, Any] = {"unit": unit, "num_samples": 30}
+        old = load(make([20, 20], weights=[1, 1], **options))
         batches = iter(old)
         found = [next(batches) for _ in range(cut)]
-        new = make([20, 20, 9], weights=[1, 1, 2], num_samples=30, stage=1)
+        new = make([20, 20, 9], weights=[1, 1, 2], stage=1, **options)
         loader = load(new)
         loader.load_state_dict(json.loads(json.dumps(old.state_dict())))
         more = list(loader)
-        expected = make([20, 20], weights=[1, 1], num_samples=30)
+        expected = make([20, 20], weights=[1, 1], **options)
         assert found == [str(each) for each in located(expected, cut)]
-        after = make([20, 20, 9], weights=[1, 1, 2], num_samples=30, stage=1)
+        after = make([20, 20, 9], weights=[1, 1, 2], stage=1, **options)
         after.load_state_dict(expected.state_dict())
         assert more == [str(each) for each in located(after)]
 
@@ -229,6 +231,8 @@ def damaged(name: str, value: object) -> dict[str, Any]:
         (damaged("phases", [[[20]]]), {}, "was cut off or changed"),
         (damaged("phases", [[[20, -3]], [[20, 0]]]), {}, "was cut off or changed"),
         (damaged("phases", [[], [[20, 0]]]), {}, "was cut off or changed"),
+        (damaged("near", [1, 2, [3], [4]]), {}, "was cut off or changed"),
+        (damaged("near", [1, 2]), {}, "was cut off or changed"),
         (damaged("stage", "0"), {}, "was cut off or changed"),
         (damaged("unit", "words"), {}, "was cut off or changed"),
         (damaged("weights", [1.0, 2.0]), {}, "that stage would be of"),

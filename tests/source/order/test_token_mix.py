@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import threading
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.source import EpochOrder, MixedOrder, SequentialOrder, WeightedOrder
+from spdl.source import EpochOrder, EpochSampler, MixedOrder, SequentialOrder, WeightedOrder, merge_states
 
 CORPUS = st.tuples(
     st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(any), st.sampled_from([0, 0.1, 0.5, 1, 3])
@@ -134,6 +135,43 @@ def test_mixed_order_by_tokens_is_entered_anywhere() -> None:
     for thread in threads:
         thread.join()
     assert found == {place: whole[place::997].tolist() for place in range(4)}
+
+
+class Counted:
+    """Counts the positions that are asked for."""
+
+    fingerprint = "counted"
+    asked = 0
+
+    def __len__(self) -> int:
+        return 100_000
+
+    def take(self, epoch: int, positions: Any) -> Any:
+        self.asked += len(positions)
+        return positions
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_mixed_order_by_tokens_is_resumed_without_the_way_there(merged: bool) -> None:  # noqa: FBT001
+    def make(part: Counted) -> EpochSampler:
+        lengths = [np.full(100_000, 5), np.full(100_000, 7)]
+        order = MixedOrder([part, 100_000], weights=[1, 1], unit="tokens", lengths=lengths)
+        return EpochSampler(order, batch_size=100, rank=0, world_size=2)
+
+    whole = make(Counted())
+    batches = iter(whole.batch_sampler)
+    for _ in range(600):
+        next(batches)
+    state = json.loads(json.dumps(whole.state_dict()))
+    assert len(json.dumps(state)) < 1000
+    if merged:
+        state = merge_states([state, {**state, "rank": 1}])
+    part = Counted()
+    resumed = make(part)
+    resumed.load_state_dict(state)
+    assert next(iter(resumed.batch_sampler)) == next(batches)
+    assert part.asked < 20_000
+    assert len(list(resumed.batch_sampler)) == 1000
 
 
 def test_mixed_order_by_tokens_takes_the_natural_shares_without_weights() -> None:

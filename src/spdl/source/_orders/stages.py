@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 from spdl._check import check_int
 from spdl.source._orders.corpus import Phase
 from spdl.source._orders.mixed import MixedOrder, Unit
+from spdl.source._orders.token_turns import Anchor, TokenTurns
 
 
 class MixProgress(NamedTuple):
@@ -24,6 +25,7 @@ class MixProgress(NamedTuple):
         repeat: Whether items may come again.
         phases: For each part the sizes that it has had, and what was drawn of it before the stage.
         tokens: For each part the tokens that were drawn before the stage, if that is known.
+        near: A place shortly before the state's, from which the way to it is short; None if it is short in any case.
     """
 
     stage: int
@@ -33,10 +35,13 @@ class MixProgress(NamedTuple):
     repeat: bool
     phases: Sequence[tuple[Phase, ...]]
     tokens: list[int] | None
+    near: Anchor | None = None
 
     def write(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {**self._asdict(), "phases": [[list(phase) for phase in phases] for phases in self.phases]}
+        near = None if self.near is None else [*self.near[:2], *map(list, self.near[2:])]
+        phases = [[list(phase) for phase in phases] for phases in self.phases]
+        return {**self._asdict(), "phases": phases, "near": near}
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> MixProgress:
@@ -47,11 +52,14 @@ class MixProgress(NamedTuple):
         """
         try:
             phases = [tuple(Phase(*map(_to_count, phase)) for phase in each) for each in written["phases"]]
-            read = cls(**{**written, "phases": phases})
+            near = written["near"]
+            read = cls(**{**written, "phases": phases, "near": near and _to_anchor(*near)})
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError("its 'order' was cut off or changed") from error
+            raise ValueError("its 'mix' was cut off or changed") from error
+        if read.near is not None and not len(read.near.drawn) == len(read.near.tokens) == len(phases):
+            raise ValueError("its 'mix' was cut off or changed")
         if not all(phases) or type(read.stage) is not int or read.unit not in get_args(Unit):
-            raise ValueError("its 'order' was cut off or changed")
+            raise ValueError("its 'mix' was cut off or changed")
         return read
 
 
@@ -59,10 +67,32 @@ def _to_count(value: object) -> int:
     return check_int("count", value, least=0)
 
 
-def progress_of(order: MixedOrder) -> MixProgress:
-    """Return what a later stage has to know of a mix."""
+def _to_anchor(first: object, number: object, drawn: Sequence[object], tokens: Sequence[object]) -> Anchor:
+    return Anchor(_to_count(first), _to_count(number), tuple(map(_to_count, drawn)), tuple(map(_to_count, tokens)))
+
+
+def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
+    """Return what a later stage has to know of a mix.
+
+    Args:
+        order: The mix.
+        epoch: An epoch.
+        position: A position in it that is not after those that have been received.
+    """
     phases = [corpus.phases for corpus in order._corpora]
-    return MixProgress(order.stage, order.unit, len(order), order.weights.tolist(), order.repeat, phases, order._tokens)
+    near = None
+    if isinstance(order._turns, TokenTurns):
+        near = order._turns.known_before(epoch * len(order) + position)
+    return MixProgress(
+        order.stage, order.unit, len(order), order.weights.tolist(), order.repeat, phases, order._tokens, near
+    )
+
+
+def _begin(order: MixedOrder, saved: MixProgress, size: int) -> None:
+    """Let a mix begin as it was begun before."""
+    order._begin(saved.phases, saved.tokens, size)
+    if saved.near is not None and isinstance(order._turns, TokenTurns):
+        order._turns.know(saved.near)
 
 
 def begun(order: MixedOrder, saved: MixProgress) -> MixedOrder:
@@ -72,7 +102,7 @@ def begun(order: MixedOrder, saved: MixProgress) -> MixedOrder:
         return order
     mix = copy(order)
     counted = not order.repeat and order._num_samples is None
-    mix._begin(saved.phases, saved.tokens, saved.size if counted else len(order))
+    _begin(mix, saved, saved.size if counted else len(order))
     return mix
 
 
@@ -102,7 +132,7 @@ def former(order: MixedOrder, saved: MixProgress) -> MixedOrder:
         stage=saved.stage,
     )
     mix.repeat = saved.repeat
-    mix._begin(saved.phases, saved.tokens, saved.size)
+    _begin(mix, saved, saved.size)
     return mix
 
 

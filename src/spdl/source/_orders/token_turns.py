@@ -138,18 +138,29 @@ class TokenTurns:
         """Return a number of turns in which no part draws more than it has left."""
         return 0
 
+    def known_before(self, turn: int) -> Anchor:
+        """Return the last place before a turn from which the way to it is known."""
+        return self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
+
+    def know(self, anchor: Anchor) -> None:
+        """Go on from a place that the same mix has found before."""
+        self._add(anchor)
+
     def _find(self, turn: int) -> Anchor:
         """Return the beginning of the segment that a turn is in."""
         while True:
-            anchor = self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
+            anchor = self.known_before(turn)
             following = self._segments(anchor).following
             if turn < following.first:
                 return anchor
-            with self._adding:
-                # Another thread may have been here.
-                place = bisect_left(self._anchors, following)
-                if self._anchors[place : place + 1] != [following]:
-                    self._anchors.insert(place, following)
+            self._add(following)
+
+    def _add(self, anchor: Anchor) -> None:
+        with self._adding:
+            # Another thread may have been here.
+            place = bisect_left(self._anchors, anchor)
+            if self._anchors[place : place + 1] != [anchor]:
+                self._anchors.insert(place, anchor)
 
     def _make_segment(self, anchor: Anchor) -> _Segment:
         number = anchor.number - _DOUBLINGS

@@ -10,7 +10,6 @@ from spdl._ranges import Ranges
 from spdl.source._orders.mixed import MixedOrder
 from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder, makes_batches
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
-from spdl.source._orders.stages import progress_of
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_state import (
     SamplerPasses,
@@ -203,8 +202,7 @@ class EpochSampler:
         pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
         """
         shown = self._passes.shown
-        mix = progress_of(self.order).write() if isinstance(self.order, MixedOrder) else None
-        return shown.state(self.fingerprint, Ranges([(0, shown.taken)]), mix)
+        return shown.state(self.fingerprint, Ranges([(0, shown.taken)]))
 
     def advance_state(
         self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
@@ -236,7 +234,7 @@ class EpochSampler:
         """
         read = read_state(state)
         begun = pass_of_state(self.order, read)
-        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"), read.mix)
+        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"), read)
 
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows the one that a state begins.
@@ -260,7 +258,7 @@ class EpochSampler:
             1
         """
         read = read_state(state)
-        return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY, read.mix)
+        return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY, read)
 
     # The loading of a pipeline's state calls it with the sampler's.
     merge_states = staticmethod(merge_states)
@@ -418,7 +416,7 @@ class EpochBatchSampler:
         read = read_state(state)
         begun = pass_of_state(self.sampler.order, read)
         numbers = to_places(received, beyond, begun.count_batches(), "batches")
-        return begun.state(read.fingerprint, begun.places_of_batches(numbers), read.mix)
+        return begun.state(read.fingerprint, begun.places_of_batches(numbers), read)
 
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows; see `EpochSampler.next_state`.

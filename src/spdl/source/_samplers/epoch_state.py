@@ -9,8 +9,10 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, refuse, show
 from spdl._ranges import Ranges
+from spdl.source._orders.mixed import MixedOrder
 from spdl.source._orders.order import EpochOrder, makes_batches, ranges_of_chunks
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
+from spdl.source._orders.stages import progress_of
 from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
 
 
@@ -45,13 +47,13 @@ class EpochPass:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def state(self, fingerprint: str, places: Ranges, mix: dict[str, Any] | None) -> dict[str, Any]:
+    def state(self, fingerprint: str, places: Ranges, former: EpochState | None = None) -> dict[str, Any]:
         """Return the state of a consumer that has received the items at some places of the pass.
 
         Args:
             fingerprint: The text that names the order and the data.
             places: The places.
-            mix: What the order says about a stage of a mix, if it is one.
+            former: The state that the pass began from, if it may have been in another stage of a mix.
         """
         received = self._received.union(*(self._turns.parts([(start, stop)]) for start, stop in places.runs))
         return write_state(
@@ -65,9 +67,19 @@ class EpochPass:
                 received,
                 # Ranks that have begun an epoch together have ended the one before.
                 self.others_behind and not received,
-                mix,
+                self._describe_mix(received, former),
             )
         )
+
+    def _describe_mix(self, received: Ranges, former: EpochState | None) -> dict[str, Any] | None:
+        if not isinstance(self.order, MixedOrder):
+            return None
+        if former is not None and not former.fingerprint.startswith(self.order.fingerprint):
+            return former.mix
+        # If the ranks take their steps together, all have come at least as far.
+        world_size, size, _, _ = self.plan.sharing
+        position = self.plan.delivered.watermark + received.watermark // size * size * world_size
+        return progress_of(self.order, self.epoch, min(position, self.plan.size)).write()
 
     def iterate(self, place: int) -> Iterator[int]:
         """Yield the indices of the items from a place on."""
