@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.hammer import assert_agree, hammer
 from tests.source.counting_store import CountingStore
 from tests.source.tokens.token_formats import FORMATS, Documents, joined, write_arrow, write_megatron, write_parquet
+from tests.store.http.scripted_server import say, say_part, serving
 
 from spdl.dataloader import DataLoader, PyTorchDataLoader
 from spdl.io import FormatError
 from spdl.source import BlockShuffledOrder, EpochSampler, MappedRecords, Refill, ShuffledOrder, TokenFiles
+from spdl.store import HTTPStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,6 +224,39 @@ def test_token_files_read_only_what_is_asked_for_from_a_store(tmp_path: Path) ->
     assert_same(files.read([1], [5], [15]), [documents[1][5:15]])
     assert store.bytes_read == 60
     assert len(store.requests) == 2
+
+
+def test_token_files_come_from_a_web_server_in_ranges(tmp_path: Path) -> None:
+    documents = draw([10, 7000, 10])
+    write_megatron(tmp_path / "a", documents)
+    joined(documents, "uint16").tofile(tmp_path / "b.bin")
+    heads: list[str] = []
+
+    def answer(_: str, wanted: str) -> tuple[bytes, bool]:
+        file = tmp_path / heads[-1].split(" ")[1].lstrip("/")
+        if not file.exists():
+            return say("404 Not Found", Content_Length="0"), True
+        return say_part(file.read_bytes(), wanted), True
+
+    with serving(answer, heads=heads) as (url, asked):
+        store = HTTPStore(url)
+        files = TokenFiles(["a.bin", "b.bin"], store=store, dtype="uint16")
+        asked.clear()
+        assert_same(files.read([2, 0]), [documents[2], documents[0]])
+        assert_same(files.read([3], [7000], [7003]), [joined(documents, "uint16")[7000:7003]])
+        assert "GET 14000-14005" in asked
+        store.close()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_token_files_are_opened_by_several_threads_at_once(tmp_path: Path, kind: str) -> None:
+    documents = draw([3, 0, 9, 5])
+    path = FORMATS[kind](tmp_path / "a", documents)
+    copy = pickle.loads(pickle.dumps(TokenFiles(path, dtype="uint16", cache=tmp_path)))  # noqa: S301 - its own.
+    returned = hammer(lambda: [ids.tolist() for ids in copy.read([2, 0, 3])], lambda: list(copy.lengths))
+    assert_agree(returned)
+    assert returned[0][0] == [documents[number].tolist() for number in (2, 0, 3)]
+    assert returned[1][0] == [3, 0, 9, 5]
 
 
 def test_token_files_compare_ids_with_the_vocabulary(tmp_path: Path) -> None:
