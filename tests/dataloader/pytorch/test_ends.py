@@ -132,7 +132,7 @@ PROGRAM = """
     from spdl.dataloader import PyTorchDataLoader
 
     class Slow:
-        def __len__(self): return 1000
+        def __len__(self): return 10**6  # Whoever sends a signal may be late.
         def __getitem__(self, index):
             time.sleep(0.02)
             return index
