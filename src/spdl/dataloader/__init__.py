@@ -10,6 +10,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._not_here import missing
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._media.batches import ClipBatch, ImageBatch, LabelledBatch, SampleFailure, SoundBatch
+from spdl.dataloader._table.batches import Jagged, TableBatch
 from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
+    from spdl.dataloader._table.table_loader import TableLoader
     from spdl.dataloader._text.pack import Pack
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "ImageBatch",
     "ImageLoader",
     "ImageShards",
+    "Jagged",
     "LabelledBatch",
     "MapIterator",
     "Pack",
@@ -43,6 +46,8 @@ __all__ = [
     "PyTorchDataLoader",
     "SampleFailure",
     "SoundBatch",
+    "TableBatch",
+    "TableLoader",
     "get_pytorch_dataloader",
 ]
 
@@ -57,8 +62,11 @@ _MODULES = {
     "ImageShards": "_media.image_shards",
     "Pack": "_text.pack",
     "PyTorchDataLoader": "_pytorch.loader",
+    "TableLoader": "_table.table_loader",
     "get_pytorch_dataloader": "_pytorch.loader",
 }
+
+_EXTRAS = {"torch": ("PyTorch", "torch"), "pyarrow": ("pyarrow", "parquet")}
 
 
 def __getattr__(name: str) -> object:
@@ -69,10 +77,11 @@ def __getattr__(name: str) -> object:
     try:
         found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in _EXTRAS:
             raise
+        title, extra = _EXTRAS[error.name]
         raise ImportError(
-            f"{__name__}.{name} needs PyTorch. Install it with: pip install 'spdl-turbo[torch]'"
+            f"{__name__}.{name} needs {title}. Install it with: pip install 'spdl-turbo[{extra}]'"
         ) from error
     globals()[name] = found
     return found

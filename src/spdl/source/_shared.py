@@ -9,6 +9,7 @@ from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._record_source import Defect, is_defect, name_of, read_apart
 from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
+from spdl.source._shards.parquet_tables import count_nulls, distinct_values, open_columns, sizes_of
 from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
 from spdl.source._shards.tar import TarParts
 
@@ -22,6 +23,8 @@ __all__ = [
     "Stores",
     "TarParts",
     "check_is_no_folder",
+    "count_nulls",
+    "distinct_values",
     "expand_paths",
     "find_in_torch",
     "find_rank",
@@ -31,8 +34,10 @@ __all__ = [
     "leave_out",
     "missing",
     "name_of",
+    "open_columns",
     "place_of",
     "read_apart",
     "refuse_batches",
+    "sizes_of",
     "warn_of_idle_rank",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import repeat
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from spdl._check import refuse, show, shown_place
 from spdl.dataloader._media.batches import LabelledBatch, SampleFailure, UserCode, describe_failures
 from spdl.dataloader._media.windows import DECODED
+from spdl.dataloader._table.batches import TableBatch
 from spdl.io import LoadError, transfer_tensor_h2d
 from spdl.io._shared import Padding, map_tensors
 from spdl.pipeline import ItemContext
@@ -61,7 +63,7 @@ def check_device(device: Any, output: str) -> torch.device | None:
 
 def send(batch: Any, device: torch.device) -> Any:
     """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
-    own = isinstance(batch, LabelledBatch)
+    own = isinstance(batch, LabelledBatch | TableBatch)
     fields = batch.fields() if own else batch
     if device.type == "cuda":
         sent = transfer_tensor_h2d(fields, device=device)
@@ -216,8 +218,45 @@ _REMEDY = (
 _Columns: TypeAlias = dict[str, list[Any]]
 
 
-class BatchMaker:
-    """Makes batches. Several threads call it at once.
+def other_samples(order: EpochOrder | int, seed: int, epoch: int, index: int, position: int) -> Iterator[int]:
+    """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order.
+
+    Args:
+        order: The user's order, or the number of samples.
+        seed: The loader's seed.
+        epoch: The epoch.
+        index: The sample.
+        position: Its place in the order.
+    """
+    if isinstance(order, int):
+        yield from replacements(order, index, seed=seed, epoch=epoch)
+        return
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    # Samples that the order leaves out, such as the samples to validate with, are not replacements either.
+    for other in replacements(len(order), position, seed=seed, epoch=epoch):
+        found = int(order.take(epoch, np.array([other], dtype=np.int64))[0])
+        if found != index:
+            yield found
+
+
+class Maker(abc.ABC):
+    """Makes batches. Several threads call it at once."""
+
+    media: str
+    """What messages call the samples."""
+    otherwise: ClassVar[str]
+    """What helps if more threads do not."""
+    in_place_of_processes: ClassVar[str]
+    """What helps if threads wait for the GIL."""
+
+    @abc.abstractmethod
+    def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
+        """Return the batch of the samples of a step, or None if all were left out; and the samples that failed."""
+
+
+class BatchMaker(Maker):
+    """Makes batches of media.
 
     Args:
         source: The samples.
@@ -229,6 +268,16 @@ class BatchMaker:
         pad: The fields to pad.
         output: The kind of arrays.
     """
+
+    otherwise = (
+        "Threads share the media of a batch and nothing else of it. Its samples are looked up one after the other, "
+        "but all at once by a source with `__getitems__`; `transform` and `batch_transform` run in one thread for "
+        "each batch."
+    )
+    in_place_of_processes = (
+        "`PyTorchDataLoader` has an argument for that. Here `augment`, or the loader's options in place of "
+        "`transform`, run in native code without the GIL, and `batch_transform` is called once for a whole batch."
+    )
 
     def __init__(
         self,
@@ -246,6 +295,7 @@ class BatchMaker:
         self._source = source
         self._order = order
         self._reader = reader
+        self.media = reader.media
         self._medium = reader.batch_type.medium
         self._seed = seed
         self._on_error = on_error
@@ -263,7 +313,7 @@ class BatchMaker:
             Exception: Exceptions of the transforms, with a note that names the sample; also exceptions of the source,
                 unless they report a sample that will be left out or replaced.
         """
-        indices, positions = step.indices, step.positions
+        indices, positions = step.indices.tolist(), step.positions.tolist()
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
@@ -271,7 +321,7 @@ class BatchMaker:
             remedy = "" if all(DECODED in each.reason for each in failures) else _REMEDY
             raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
         if failures and self._on_error == "refill":
-            failures = self._refill(columns, fields, reasons, step, epoch=epoch, num_threads=num_threads)
+            failures = self._refill(columns, fields, reasons, positions, epoch=epoch, num_threads=num_threads)
         elif failures:
             loaded = [place for place in range(len(indices)) if place not in reasons]
             if not loaded:
@@ -358,31 +408,21 @@ class BatchMaker:
             return {}, {failure.index: failure.reason for failure in error.failures}
         return fields, dict(reasons)
 
-    def _others(self, index: int, position: int, epoch: int) -> Iterator[int]:
-        """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order."""
-        if self._order is None:
-            yield from replacements(len(self._source), index, seed=self._seed, epoch=epoch)
-            return
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-        # Samples that the order leaves out, such as the samples to validate with, are not replacements either.
-        for other in replacements(len(self._order), position, seed=self._seed, epoch=epoch):
-            found = int(self._order.take(epoch, np.array([other], dtype=np.int64))[0])
-            if found != index:
-                yield found
-
     def _refill(
         self,
         columns: _Columns,
         fields: dict[str, Any],
         reasons: dict[int, str],
-        step: EpochStep,
+        positions: list[int],
         *,
         epoch: int,
         num_threads: int,
     ) -> list[SampleFailure]:
         indices = columns["index"]
-        others_of = {place: self._others(indices[place], step.positions[place], epoch) for place in reasons}
+        order = len(self._source) if self._order is None else self._order
+        others_of = {
+            place: other_samples(order, self._seed, epoch, indices[place], positions[place]) for place in reasons
+        }
         failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}
         noted: list[SampleFailure] = []
         for _ in range(_REFILLS):
@@ -558,7 +598,12 @@ def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> 
     return fields
 
 
-def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:
+def import_torch() -> Any:
+    """Return the module ``torch``.
+
+    Raises:
+        ImportError: If it is not installed; the message has the command.
+    """
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:
@@ -567,6 +612,11 @@ def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:
             'or pass output="numpy"'
         )
         raise ImportError(msg) from error
+    return torch
+
+
+def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415
 
+    torch = import_torch()
     return {name: torch.from_numpy(it) if isinstance(it, np.ndarray) else it for name, it in fields.items()}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class EpochStep(NamedTuple):
     """The samples that one rank loads in one step."""
 
-    indices: list[int]
+    indices: NDArray[np.int64]
     """The samples."""
-    positions: list[int]
+    positions: NDArray[np.int64]
     """Their places in the epoch's order."""
     end: int
     """How many places of the epoch's order all ranks have taken after this step."""
@@ -115,7 +115,7 @@ class EpochSteps:
             indices = _checked(self._order.take(epoch, positions), positions.size, self._order)
             last = number == self.most - 1
             end = self._size if last else self._start + (number + 1) * together
-            yield EpochStep(indices.tolist(), positions.tolist(), end)
+            yield EpochStep(indices.astype(np.int64, copy=False), positions, end)
 
 
 def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 from spdl._check import check_choice, check_flag, refuse
-from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, Pad
+from spdl.dataloader._media.batch_maker import BatchMaker, Maker, OnError, OutputKind, Pad
 from spdl.dataloader._media.batches import LabelledBatch
 from spdl.dataloader._media.epoch_loader import Batch, EpochLoader
 from spdl.dataloader._media.loader_state import Identity, LoaderProgress, find_world, identify
@@ -30,12 +30,13 @@ _TRANSFER = StageArguments(
 )
 
 
-def arguments_of(loader: str, threads: int, *, transfers: bool) -> LoaderArguments:
+def arguments_of(loader: str, threads: int, maker: type[Maker], *, transfers: bool) -> LoaderArguments:
     """Return what a user may change.
 
     Args:
         loader: The loader's class.
         threads: Its threads.
+        maker: The class that makes its batches.
         transfers: Whether it copies to a device.
     """
     load = StageArguments(
@@ -43,15 +44,8 @@ def arguments_of(loader: str, threads: int, *, transfers: bool) -> LoaderArgumen
         several="num_threads",
         value=threads,
         most=BATCHES_AT_ONCE,
-        otherwise=(
-            "Threads share the media of a batch and nothing else of it. Its samples are looked up one after the other, "
-            "but all at once by a source with `__getitems__`; `transform` and `batch_transform` run in one thread for "
-            "each batch."
-        ),
-        in_place_of_processes=(
-            "`PyTorchDataLoader` has an argument for that. Here `augment`, or the loader's options in place of "
-            "`transform`, run in native code without the GIL, and `batch_transform` is called once for a whole batch."
-        ),
+        otherwise=maker.otherwise,
+        in_place_of_processes=maker.in_place_of_processes,
     )
     return LoaderArguments(
         loader,
@@ -130,7 +124,7 @@ class MediaLoader(EpochLoader[Batch]):
         self,
         source: Sequence[Any],
         batch_size: int,
-        reader: MediaReader,
+        reader: MediaReader | Maker,
         *,
         shuffle: bool,
         order: EpochOrder | None,
@@ -170,16 +164,20 @@ class MediaLoader(EpochLoader[Batch]):
         for name, function in (("transform", transform), ("batch_transform", batch_transform)):
             if not (function is None or callable(function)):
                 refuse(TypeError, name, "a function, or None", function)
-        self._maker = BatchMaker(
-            source,
-            reader,
-            order=order,
-            seed=self._seed,
-            on_error=on_error,
-            transform=transform,
-            batch_transform=batch_transform,
-            pad=pad,
-            output=output,
+        self._maker = (
+            reader
+            if isinstance(reader, Maker)
+            else BatchMaker(
+                source,
+                reader,
+                order=order,
+                seed=self._seed,
+                on_error=on_error,
+                transform=transform,
+                batch_transform=batch_transform,
+                pad=pad,
+                output=output,
+            )
         )
         self._fingerprint: str | None = None
         self._check_early()
@@ -240,7 +238,8 @@ class MediaLoader(EpochLoader[Batch]):
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
         pipeline = self._finish(builder, at_once)
-        tell_arguments(pipeline, arguments_of(type(self).__name__, threads, transfers=self._device is not None))
+        told = arguments_of(type(self).__name__, threads, type(maker), transfers=self._device is not None)
+        tell_arguments(pipeline, told)
         return pipeline
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import io
 import os
 import threading
@@ -13,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
 
 from spdl._check import check_int, refuse
 from spdl._processes import RenewedLock
@@ -21,9 +25,14 @@ from spdl.io._shared import ChangedError
 from spdl.source._hub import find_media, unwrap
 from spdl.source._place import Place, find_places
 from spdl.source._prefetch import ByteCache, prefetch, read_ahead
+from spdl.source._shards.parquet_filter import check_filters, choose_rows, to_expression
+from spdl.source._shards.parquet_tables import cast_table, group_tables, plain_schema
+from spdl.source._shards.row_groups import GroupTables
 from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spdl.store import Entry, Store
 
 
@@ -194,12 +203,18 @@ class ParquetShard:
         place: The place of the file.
         columns: The names of the columns to read; None reads all.
         cache: Keeps row groups that were read.
+        filters: An expression of pyarrow that its rows have to fulfil, or None.
     """
 
-    def __init__(self, place: Place, columns: Sequence[str] | None, cache: ByteCache) -> None:
+    def __init__(self, place: Place, columns: Sequence[str] | None, cache: ByteCache, filters: Any = None) -> None:
         self.place = place
         self._columns = None if columns is None else list(columns)
         self._cache = cache
+        self._filters = filters
+        # Of each row group, unless all of its rows are chosen.
+        self._chosen: dict[int, NDArray[np.uint32]] = {}
+        self._threads = True
+        self._dictionaries: list[str] = []
         self._size = 0
         self._metadata: Any = None
         # Which file the metadata are of.
@@ -224,12 +239,57 @@ class ParquetShard:
 
     @property
     def group_sizes(self) -> list[int]:
-        """How many rows each row group has."""
+        """How many rows of each row group are records."""
         starts = self._open()
         return [end - start for start, end in pairwise(starts)]
 
+    @property
+    def metadata(self) -> Any:
+        """The metadata of pyarrow."""
+        self._open()
+        return self._metadata
+
+    @property
+    def digest(self) -> int:
+        """A number that depends on which rows are records."""
+        self._open()
+        found = 0
+        for group, rows in sorted(self._chosen.items()):
+            found = crc32(rows.astype("<u4").tobytes(), crc32(b"%d" % group, found))
+        return found
+
+    def narrow(self, columns: Sequence[str] | None, cache: ByteCache) -> None:
+        """Read some of the columns from now on. For a copy that nothing has read from yet."""
+        self._open()
+        self._cache = cache
+        if columns is not None:
+            self._columns = list(columns)
+            self._check_names(self._metadata.schema.to_arrow_schema().names)
+
+    def read_group(self, group: int) -> Any:
+        """Return the rows of a row group as a table.
+
+        Raises:
+            FormatError: If the file is damaged.
+            OSError: If it cannot be read.
+        """
+        return self.fetch(RowGroups(self, [group], 0, 0))().table
+
+    def as_codes(self, names: list[str]) -> None:
+        """Read columns of text as dictionaries from now on, in the thread that asks for them."""
+        self._open()
+        leaves = [self._metadata.schema.column(number) for number in range(self._metadata.num_columns)]
+        self._threads = False
+        # Others than plain columns of bytes cannot be read so.
+        self._dictionaries = [leaf.path for leaf in leaves if leaf.path in names and leaf.physical_type == "BYTE_ARRAY"]
+
     def locate(self, number: int) -> tuple[int, int]:
-        """Return the row group that a row lies in, and where in it."""
+        """Return the row group that a row lies in, and its number there."""
+        group, row = self._find(number)
+        chosen = self._chosen.get(group)
+        return group, row if chosen is None else int(chosen[row])
+
+    def _find(self, number: int) -> tuple[int, int]:
         starts = self._open()
         group = bisect_right(starts, number) - 1
         return group, number - starts[group]
@@ -243,7 +303,7 @@ class ParquetShard:
         """
         wanted: dict[int, tuple[list[int], list[int]]] = {}
         for place, number in enumerate(numbers):
-            group, row = self.locate(number)
+            group, row = self._find(number)
             places, rows = wanted.setdefault(group, ([], []))
             places.append(place)
             rows.append(row)
@@ -272,7 +332,7 @@ class ParquetShard:
 
     def pieces(self, first: int, most: int) -> Iterator[RowGroups]:
         """Yield the row groups from a row on, in pieces of a number of bytes, or of one row group if that is larger."""
-        group, skip = self.locate(first)
+        group, skip = self._find(first)
         groups: list[int] = []
         size = stored = 0
         for number in range(group, len(self._starts) - 1):
@@ -315,7 +375,7 @@ class ParquetShard:
         return decode
 
     def _read_group(self, group: int) -> tuple[Any, int]:
-        table = self.fetch(RowGroups(self, [group], 0, 0))().table
+        table = self.read_group(group)
         return table, table.nbytes
 
     def _decode(self, source: Any, groups: list[int]) -> Any:
@@ -324,7 +384,11 @@ class ParquetShard:
             with source:
                 # Its bytes are here already: a separate buffer would hold them twice.
                 file = parquet.ParquetFile(
-                    source, metadata=self._metadata, pre_buffer=False, page_checksum_verification=True
+                    source,
+                    metadata=self._metadata,
+                    pre_buffer=False,
+                    page_checksum_verification=True,
+                    read_dictionary=self._dictionaries,
                 )
                 table = self._read_groups(file, groups)
         except arrow.ArrowNotImplementedError as error:
@@ -336,16 +400,24 @@ class ParquetShard:
             if type(error) is not OSError or error.errno is not None:
                 raise
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
-        rows = sum(self._starts[group + 1] - self._starts[group] for group in groups)
+        sizes = [self._metadata.row_group(group).num_rows for group in groups]
+        rows = sum(sizes)
         if len(table) != rows:
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: it has {len(table)} rows, not {rows}")
+        if not self._chosen.keys().isdisjoint(groups):
+            starts = accumulate(sizes, initial=0)
+            chosen = [
+                start + self._chosen[group] if group in self._chosen else np.arange(start, start + size)
+                for group, size, start in zip(groups, sizes, starts, strict=False)
+            ]
+            table = table.take(arrow.array(np.concatenate(chosen, dtype=np.int64)))
         # In their order. And pyarrow takes the name of a column for the beginning of another's, such as "a" of "a.b".
         return table if self._columns is None else table.select(self._columns)
 
     def _read_groups(self, file: Any, groups: list[int]) -> Any:
         arrow, _ = import_arrow("ParquetFiles")
         try:
-            return file.read_row_groups(groups, columns=self._columns)
+            return file.read_row_groups(groups, columns=self._columns, use_threads=self._threads)
         except arrow.ArrowNotImplementedError:
             # It cannot join dictionaries within lists, say.
             if len(groups) == 1:
@@ -386,7 +458,15 @@ class ParquetShard:
             if type(error) is not OSError or error.errno is not None:
                 raise
             raise FormatError(f"{self.place} is not a Parquet file that can be read: {error}") from error
-        names = schema.names
+        self._check_names(schema.names)
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if self._filters is not None:
+            sizes, self._chosen = self._choose(schema, sizes)
+        self._starts = list(accumulate(sizes, initial=0))
+        self._media = find_media(schema.metadata)
+        self._metadata = metadata
+
+    def _check_names(self, names: list[str]) -> None:
         for name in self._columns or names:
             if names.count(name) > 1:
                 raise FormatError(
@@ -396,17 +476,36 @@ class ParquetShard:
         for name in self._columns or ():
             if name not in names:
                 refuse(ValueError, "columns", f"names of columns that {self.place} has: {', '.join(names)}", name)
-        rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-        self._starts = list(accumulate(rows, initial=0))
-        self._media = find_media(schema.metadata)
-        self._metadata = metadata
+
+    def _choose(self, schema: Any, sizes: list[int]) -> tuple[list[int], dict[int, NDArray[np.uint32]]]:
+        """Return how many rows of each row group fulfil the filters, and which, unless it is all of them."""
+        arrow, _ = import_arrow("ParquetFiles")
+        check_filters(self._filters, schema, str(self.place))
+        source: Any
+        if self.place.store is None:
+            source = arrow.memory_map(self.place.path)
+        else:
+            source = arrow.PythonFile(RangeFile(open_contents(self.place, self._entry), self._size), mode="r")
+        try:
+            with source:
+                return choose_rows(source, self._filters, schema, sizes)
+        except arrow.ArrowNotImplementedError as error:
+            raise FormatError(f"{self.place} cannot be filtered by pyarrow: {error}") from error
+        except (arrow.ArrowException, MemoryError) as error:
+            raise FormatError(f"{self.place} is damaged: {error}") from error
+        except OSError as error:
+            if type(error) is not OSError or error.errno is not None:
+                raise
+            raise FormatError(f"{self.place} is damaged: {error}") from error
+        finally:
+            take_back_at_exit()
 
     def _sizes(self, group: int) -> tuple[int, int]:
         """Return how many bytes the columns of a row group take, decompressed and in the file."""
         if self._columns is None and self.place.store is None:
             # Mapped files are not fetched.
             return self._metadata.row_group(group).total_byte_size, 0
-        chunks = self._chunks(group)
+        chunks = self.chunks(group)
         return (
             sum(chunk.total_uncompressed_size for chunk in chunks),
             sum(chunk.total_compressed_size for chunk in chunks),
@@ -415,14 +514,16 @@ class ParquetShard:
     def _ranges(self, groups: list[int]) -> list[tuple[int, int]]:
         ranges = []
         for group in groups:
-            for chunk in self._chunks(group):
+            for chunk in self.chunks(group):
                 start = chunk.data_page_offset
                 if chunk.has_dictionary_page and chunk.dictionary_page_offset:
                     start = min(start, chunk.dictionary_page_offset)
                 ranges.append((start, chunk.total_compressed_size))
         return ranges
 
-    def _chunks(self, group: int) -> list[Any]:
+    def chunks(self, group: int) -> list[Any]:
+        """Return the metadata of the columns of a row group."""
+        self._open()
         row_group = self._metadata.row_group(group)
         chunks = [row_group.column(number) for number in range(row_group.num_columns)]
         if self._columns is None:
@@ -466,6 +567,12 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         store: The store of the files, unless they are on this machine or named by URLs; paths are relative to the
             store.
         columns: The names of the columns to read. None reads all.
+        filters: Which rows are records: an expression of pyarrow such as ``pc.field("age") > 17``, or a list of tuples
+            such as ``[("age", ">", 17), ("country", "in", ["ch", "se"])]``, as ``pyarrow.parquet.read_table`` takes
+            them; the columns may be others than `columns`. A row for which the condition is null is left out. Row
+            groups whose statistics exclude all rows are not read. Of the others, the columns in the condition are read
+            once, when this is made, so that the number of rows is exact. Of groups that fulfil it in part, four bytes
+            for each chosen row stay in memory.
         prefetch_bytes: How many bytes may be held in addition to the row groups in use; an iterator has at most
             three of those: what is fetched in advance, and row groups that were decoded for single rows and may be
             needed again.
@@ -499,16 +606,101 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         *,
         store: Store | None = None,
         columns: Sequence[str] | None = None,
+        filters: Any = None,
         prefetch_bytes: int = 1 << 27,
     ) -> None:
         import_arrow("ParquetFiles")
         places = find_places("files", files, store)
         _check_columns(columns)
+        self._filters = None if filters is None else to_expression(filters)
         self._prefetch_bytes = check_int("prefetch_bytes", prefetch_bytes, least=0)
+        self._lock = RenewedLock()
+        self._tables: GroupTables | None = None
         cache = ByteCache(self._prefetch_bytes)
-        super().__init__([ParquetShard(place, columns, cache) for place in places])
+        super().__init__([ParquetShard(place, columns, cache, self._filters) for place in places])
         if not len(self):
+            if self._filters is not None:
+                refuse(ValueError, "filters", "a condition that some rows fulfil", self._filters)
             refuse(ValueError, "files", "files with rows in them", files)
+
+    def select(self, columns: Sequence[str]) -> ParquetFiles:
+        """Return the same rows with some of the columns. No file is opened again.
+
+        Args:
+            columns: Their names.
+
+        Raises:
+            TypeError, ValueError: If they are not names of columns of all files.
+        """
+        _check_columns(columns)
+        chosen = copy.copy(self)
+        ShardedRecords.__init__(chosen, [copy.copy(shard) for shard in self._shards])
+        cache = ByteCache(self._prefetch_bytes)
+        for shard in chosen._shards:  # noqa: SLF001 - a copy of this one.
+            shard.narrow(columns, cache)
+        return chosen
+
+    def fingerprint(self) -> str:
+        """Return a short text that says which rows in which order these are, wherever the files are.
+
+        It is made of the files' names, how many rows each has, and which of them fulfil `filters`.
+        """
+        own = super().fingerprint()
+        if self._filters is None:
+            return own
+        numbers = b"".join(b"%d " % shard.digest for shard in self._shards)
+        return f"{own}:{crc32(numbers):08x}"
+
+    def table(self, positions: Sequence[int] | NDArray[np.integer]) -> Any:
+        """Return the rows at some positions as a table of pyarrow.
+
+        This is the fast way to rows in any order. Their row groups are decoded once and kept, as many as fit into
+        `prefetch_bytes`; several threads may call at once, and then share the decoding. Take an order that goes through
+        few row groups at a time, such as ``BlockShuffledOrder``, or a limit that all of them fit into: else each call
+        decodes again what it needs, piece by piece. `spdl.dataloader.TableLoader` makes batches of tensors this way.
+
+        Args:
+            positions: Integers in any order, also several times. Negative ones count from the end.
+
+        Returns:
+            A table with a row for each position, in their order. Dictionaries within lists are given as their values.
+
+        Raises:
+            TypeError: If they are not integers.
+            IndexError: If there is no such row.
+            FormatError: If a file is damaged, or has columns of other types than the first one.
+            OSError: If a file cannot be read.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> import pyarrow as pa
+            >>> import pyarrow.parquet as pq
+            >>> from spdl.source import ParquetFiles
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pq.write_table(pa.table({"x": range(10)}), Path(folder, "a.parquet"), row_group_size=4)
+            ...     table = ParquetFiles(f"{folder}/a.parquet").table([7, 0, -1, 7])
+            >>> table["x"].to_pylist()
+            [7, 0, 9, 7]
+        """
+        wanted = self._to_positions(positions)
+        if not wanted.size:
+            return plain_schema(self.schema).empty_table()
+        found = self._open_tables().read(wanted)
+        if found.errors:
+            # A copy, since each caller's frames are noted in what it gets.
+            raise copy.copy(found.errors[0][1])
+        return found.table
+
+    def _open_tables(self) -> GroupTables:
+        with self._lock:
+            if self._tables is None:
+                schema = plain_schema(self.schema)
+                self._tables = group_tables(self._shards, lambda table: cast_table(table, schema), self._prefetch_bytes)
+            return self._tables
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tables": None}
 
     @property
     def schema(self) -> Any:
@@ -531,6 +723,18 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         """
         shard, number = self._find(self._check(position))
         return shard.place.path, *shard.locate(number)
+
+    def _to_positions(self, positions: Any) -> NDArray[np.int64]:
+        wanted = np.asarray(positions)
+        if wanted.size and (wanted.ndim != 1 or wanted.dtype.kind not in "iu"):
+            refuse(TypeError, "positions", "a list or an array of integers", positions)
+        wanted = wanted.astype(np.int64).reshape(-1)
+        size = len(self)
+        wanted = np.where(wanted < 0, wanted + size, wanted)
+        outside = np.flatnonzero((wanted < 0) | (wanted >= size))
+        if outside.size:
+            raise IndexError(f"{self!r} has no position {positions[int(outside[0])]}")
+        return wanted
 
     def tables_from(self, position: int = 0) -> Iterator[Any]:
         """Return an iterator over the rows from a position on, as tables of pyarrow.

@@ -1,0 +1,237 @@
+"""From the positions of rows to a batch of columns: take, look for nulls, replace what failed, convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from spdl._processes import RenewedLock
+from spdl.dataloader._media.batch_maker import Maker, OnError, OutputKind, import_torch, other_samples
+from spdl.dataloader._media.batches import SampleFailure, UserCode, describe_failures
+from spdl.dataloader._table.batches import TableBatch
+from spdl.dataloader._table.columns import Codes, Column, Nulls
+from spdl.io import LoadError
+from spdl.io._shared import map_tensors
+from spdl.source._shared import Defect, is_defect, name_of, open_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spdl.dataloader._media.media_iterator import EpochStep
+    from spdl.source import EpochOrder, ParquetFiles
+
+# Row groups of rows that come this many batches later are decoded now, and by half of that they are ready.
+_AHEAD = 32
+# Other threads may still be making those that come so many batches before.
+_BEHIND = 8
+# So many of their places are looked at, and so many that follow each other where a row group is not here.
+_SAMPLED = 256
+_LOOKED_AT = 2048
+_REFILLS = 32
+_REMEDY = (
+    'Pass nulls="mask", or fill_null={column: value}, if nulls are the reason. Pass on_error="skip" to leave such rows '
+    'out, or "refill" to put others in their place; `failures` then lists them.'
+)
+
+
+class TableMaker(Maker):
+    """Makes batches of columns.
+
+    Args:
+        files: The rows.
+        columns: How each column becomes arrays, in their order in the files.
+        masked: The columns that get a mask.
+        order: The order of the rows.
+        has_own_order: Whether it is the user's, which may leave out rows.
+        nulls: The rule for nulls that are not filled.
+        cache_bytes: How many bytes of decoded row groups are kept.
+        seed: The seed of replacements.
+        on_error: How to treat rows that fail.
+        batch_transform: Applied to each batch, or None.
+        output: The kind of arrays.
+    """
+
+    media = "rows"
+    otherwise = (
+        "At most four batches are made at once. Read fewer columns, or raise `cache_bytes` if not all row groups fit."
+    )
+    in_place_of_processes = "Only `batch_transform` runs Python code: have it do less, or do it in the training loop."
+
+    def __init__(
+        self,
+        files: ParquetFiles,
+        columns: Sequence[Column],
+        masked: set[str],
+        *,
+        order: EpochOrder,
+        has_own_order: bool,
+        nulls: Nulls,
+        cache_bytes: int,
+        seed: int,
+        on_error: OnError,
+        batch_transform: Callable[[TableBatch], Any] | None,
+        output: OutputKind,
+    ) -> None:
+        self._files = files
+        self._columns = list(columns)
+        self._masked = masked
+        self._order = order
+        self._drawn_from = order if has_own_order else len(files)
+        self._nulls = nulls
+        self._cache_bytes = cache_bytes
+        self._seed = seed
+        self._on_error = on_error
+        self._batch_transform = batch_transform
+        self._output = output
+        self._lock = RenewedLock()
+        self._opened: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:  # noqa: ARG002 - of the base.
+        """Return the batch of a step, or None if all rows were left out; and the rows that failed.
+
+        Raises:
+            LoadError: If a row fails and is neither to be left out nor replaced, or no replacement is found.
+            Exception: Exceptions of the transform, and those of the storage.
+        """
+        indices = step.indices
+        table, reasons = self._read(indices, step, epoch)
+        failures = self._note(indices, reasons, epoch)
+        if failures and self._on_error == "raise":
+            raise LoadError(describe_failures(failures, len(indices), self.media, _REMEDY))
+        if failures and self._on_error == "refill":
+            indices, table, failures = self._refill(step, table, reasons, epoch)
+        elif failures:
+            indices = np.delete(indices, list(reasons))
+            if not indices.size:
+                return None, tuple(failures)
+        self._prepare(step, epoch)
+        return self._assemble(table, indices, failures, epoch), tuple(failures)
+
+    def _tables(self) -> Any:
+        with self._lock:
+            if self._opened is None:
+                codes = [column.name for column in self._columns if isinstance(column, Codes)]
+                self._opened = open_columns(self._files, codes, self._keep, self._cache_bytes)
+            return self._opened
+
+    def _keep(self, table: Any) -> Any:
+        columns = [
+            pa.chunked_array(
+                [column.prepare(chunk) for chunk in found.chunks]
+                # Without rows, the type comes from none.
+                or [column.prepare(pa.array([], found.type))]
+            )
+            for column, found in zip(self._columns, table.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, names=table.column_names)
+
+    def _read(self, indices: NDArray[np.int64], step: EpochStep, epoch: int) -> tuple[Any, dict[int, str]]:
+        """Return the rows that can be had as a table, and why others cannot, by their places."""
+        found = self._tables().read(indices, lambda: self._following(epoch, step.end))
+        reasons: dict[int, str] = {}
+        for places, error in found.errors:
+            if not is_defect(error):
+                raise error
+            reasons.update(dict.fromkeys(places.tolist(), Defect.of(error).reason))
+        if found.table is None:
+            return None, reasons
+        faults = self._find_nulls(found.table)
+        if faults:
+            kept = np.delete(np.arange(len(found.table)), list(faults))
+            places = np.arange(len(indices)) if found.places is None else found.places
+            reasons.update({int(places[row]): reason for row, reason in faults.items()})
+            return found.table.take(pa.array(kept)), dict(sorted(reasons.items()))
+        return found.table, dict(sorted(reasons.items()))
+
+    def _find_nulls(self, table: Any) -> dict[int, str]:
+        faults: dict[int, str] = {}
+        for column, found in zip(self._columns, table.columns, strict=True):
+            array = _piece(found)
+            inner = column.inner_nulls(array)
+            if inner.size:
+                faults |= dict.fromkeys(inner.tolist(), f"there is a null in the list of the column {column.name!r}")
+            if array.null_count and self._nulls == "error":
+                text = "" if not isinstance(column, Codes) else ", or not in its dictionary"
+                rows = np.flatnonzero(np.asarray(array.is_null()))
+                faults |= dict.fromkeys(rows.tolist(), f"the column {column.name!r} is null{text}")
+        return faults
+
+    def _note(self, indices: NDArray[np.int64], reasons: dict[int, str], epoch: int) -> list[SampleFailure]:
+        return [
+            SampleFailure(epoch, index, name_of(self._files, index), reason)
+            for index, reason in ((int(indices[place]), reason) for place, reason in reasons.items())
+        ]
+
+    def _refill(
+        self, step: EpochStep, table: Any, reasons: dict[int, str], epoch: int
+    ) -> tuple[NDArray[np.int64], Any, list[SampleFailure]]:
+        indices = step.indices.copy()
+        others: dict[int, Iterator[int]] = {
+            place: other_samples(self._drawn_from, self._seed, epoch, int(indices[place]), int(step.positions[place]))
+            for place in reasons
+        }
+        failures: dict[int, list[SampleFailure]] = {place: [] for place in reasons}
+        noted: list[SampleFailure] = []
+        for _ in range(_REFILLS):
+            for place, failure in zip(reasons, self._note(indices, reasons, epoch), strict=True):
+                failures[place].append(failure)
+                indices[place] = next(others[place], -1)
+            if min(indices[place] for place in reasons) < 0:
+                break
+            table, left = self._read(indices, step, epoch)
+            for place in reasons.keys() - left.keys():
+                noted += [each._replace(replacement=int(indices[place])) for each in failures.pop(place)]
+            reasons = left
+            if not reasons:
+                return indices, table, noted
+        tried = max(map(len, failures.values())) - 1
+        remedy = f"None of {tried} other rows that were tried in their place could be loaded either."
+        raise LoadError(describe_failures([each[0] for each in failures.values()], len(indices), self.media, remedy))
+
+    def _prepare(self, step: EpochStep, epoch: int) -> None:
+        begin = int(step.positions[0])
+        together = step.end - begin
+        end = min(step.end + _AHEAD * together, len(self._order))
+        places = np.linspace(begin, end - 1, _SAMPLED).astype(np.int64)
+        before = np.linspace(max(begin - _BEHIND * together, 0), begin, _SAMPLED).astype(np.int64)
+        rows = np.asarray(self._order.take(epoch, np.concatenate([before, places])), np.int64)
+        self._tables().prepare(
+            rows[:_SAMPLED],
+            rows[_SAMPLED:],
+            lambda number: self._following(epoch, int(places[number])),
+            _AHEAD // 2,
+        )
+
+    def _following(self, epoch: int, place: int) -> NDArray[np.int64]:
+        """Return the rows at some places of the order from one on."""
+        end = min(place + _LOOKED_AT, len(self._order))
+        return np.asarray(self._order.take(epoch, np.arange(min(place, end), end)), np.int64)
+
+    def _assemble(self, table: Any, indices: NDArray[np.int64], failures: list[SampleFailure], epoch: int) -> Any:
+        columns, masks = {}, {}
+        for column, found in zip(self._columns, table.columns, strict=True):
+            array = _piece(found)
+            columns[column.name] = column.to_numpy(array)
+            if column.name in self._masked:
+                masks[column.name] = np.array(array.is_valid())
+        arrays: dict[str, Any] = {"columns": columns, "masks": masks, "index": indices}
+        if self._output == "torch":
+            arrays = map_tensors(import_torch().from_numpy, arrays, np.ndarray)
+        batch = TableBatch(**arrays, epoch=epoch, failures=tuple(failures))
+        if self._batch_transform is None:
+            return batch
+        with UserCode(f"applying `batch_transform` to {len(indices)} rows, the first of which is row {indices[0]}"):
+            result = self._batch_transform(batch)
+        if result is None:
+            raise TypeError("`batch_transform` returned None: it must return a batch.")
+        return result
+
+
+def _piece(column: Any) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,350 @@
+"""Rows in any order from decoded row groups: a bounded cache, which the threads that need it fill together."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spdl._processes import renew_in_children
+from spdl.source._record_source import is_defect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Added to a position, it gives a negative number: the group is not in this table.
+_ABSENT = -(1 << 62)
+# Larger tables have offsets that do not fit into 32 bits.
+_LARGEST = 1 << 30
+
+
+def join_tables(tables: list[Any]) -> Any:
+    """Return tables one below the other as one whose columns are in one piece, and empty the list.
+
+    A column is freed as soon as it is joined, so only one of them is in memory twice.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    schema = tables[0].schema
+    parts = [list(table.columns) for table in tables]
+    tables.clear()
+    joined = []
+    for number, field in enumerate(schema):
+        chunks = [chunk for part in parts for chunk in part[number].chunks]
+        for part in parts:
+            part[number] = None
+        column = pa.chunked_array(chunks, type=field.type)
+        del chunks
+        joined.append(pa.Table.from_arrays([column], names=[""]).combine_chunks().column(0))
+    return pa.Table.from_arrays(joined, schema=schema)
+
+
+def _take(table: Any, rows: NDArray[np.int64]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    return table.take(pa.array(rows))
+
+
+class _Window:
+    """Some row groups as one table. All threads that need it decode its groups together.
+
+    Args:
+        groups: The numbers of the groups, in ascending order.
+        size: The estimated bytes of the table.
+        decode: Returns the table of a group.
+        starts: The first position of each group of the source.
+    """
+
+    def __init__(self, groups: list[int], size: int, decode: Callable[[int], Any], starts: NDArray[np.int64]) -> None:
+        self.groups = groups
+        self.size = size
+        self.errors: dict[int, Exception] = {}
+        # Added to a position, it gives the row in the table.
+        self.shifts = np.full(len(starts) - 1, _ABSENT, np.int64)
+        self._starts = starts
+        self._decode = decode
+        self._waiting = deque(groups)
+        self._tables: dict[int, Any] = {}
+        self._left = len(groups)
+        self._changed = threading.Condition()
+        self._table: Any = None
+        self._error: BaseException | None = None
+        self.is_done = False
+
+    def help(self, most: int) -> None:
+        """Decode some of the groups that no other thread has begun."""
+        for _ in range(most):
+            try:
+                group = self._waiting.popleft()
+            except IndexError:
+                return
+            self._read(group)
+
+    def table(self) -> Any:
+        """Return the table; None if no group could be read. `errors` has why."""
+        while not self.is_done:
+            self.help(len(self.groups))
+            with self._changed:
+                self._changed.wait_for(lambda: self.is_done or self._waiting)
+        if self._error is not None:
+            raise self._error
+        return self._table
+
+    def _read(self, group: int) -> None:
+        table = None
+        try:
+            table = self._decode(group)
+        except Exception as error:  # noqa: BLE001 - raised for those that ask for a row of this group.
+            # Its frames would keep this object.
+            self.errors[group] = error.with_traceback(None)
+        except BaseException:
+            # Ctrl-C: the others go on without this thread.
+            with self._changed:
+                self._waiting.append(group)
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            if table is not None:
+                self._tables[group] = table
+            self._left -= 1
+            is_last = not self._left
+        if is_last:
+            self._join()
+
+    def _join(self) -> None:
+        try:
+            first = 0
+            tables = []
+            for group in self.groups:
+                table = self._tables.pop(group, None)
+                if table is not None:
+                    self.shifts[group] = first - self._starts[group]
+                    first += len(table)
+                    tables.append(table)
+                    del table
+            if tables:
+                self._table = join_tables(tables)
+            self.size = 0 if self._table is None else self._table.nbytes
+        except BaseException as error:
+            self._error = error if isinstance(error, Exception) else RuntimeError("joining row groups was interrupted")
+            raise
+        finally:
+            with self._changed:
+                self.is_done = True
+                self._changed.notify_all()
+
+
+class FoundRows(NamedTuple):
+    """Rows that were asked for."""
+
+    table: Any
+    """Those that could be read, in the order in which they were asked for; None without any."""
+    places: NDArray[np.int64] | None
+    """Their places among all that were asked for; None if all could be read."""
+    errors: list[tuple[NDArray[np.int64], Exception]]
+    """The places of others, and why their group cannot be read."""
+
+
+class GroupTables:
+    """Rows of row groups by their positions. Several threads may use it at once.
+
+    Groups that are needed together are joined to one table, from which all their rows are taken at once: this costs a
+    fifth of taking them from each group. Each group is in one table only.
+
+    Args:
+        decode: Returns the table of a group, by its number.
+        rows: How many rows each group has, at least 1.
+        sizes: About how many bytes each takes when it is decoded.
+        most: How many bytes of tables are kept. Those in use may have more.
+    """
+
+    def __init__(self, decode: Callable[[int], Any], rows: Sequence[int], sizes: Sequence[int], most: int) -> None:
+        self._decode = decode
+        self._starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]).astype(np.int64)
+        self._sizes = list(sizes)
+        self._most = most
+        total = sum(sizes)
+        # What is decoded together. While rows of one piece are taken, another can be decoded.
+        self._piece = min(total if total <= most else most // 2, _LARGEST)
+        self._renew()
+        renew_in_children(self)
+
+    def _renew(self) -> None:
+        # The threads that decode do not exist in a forked process.
+        self._lock = threading.Lock()
+        self._owners: dict[int, _Window] = {}
+        # The one that was used last is at the end.
+        self._kept: OrderedDict[_Window, None] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_owners": None, "_kept": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._renew()
+        renew_in_children(self)
+
+    def read(self, positions: NDArray[np.int64], near: Callable[[], NDArray[np.int64]] | None = None) -> FoundRows:
+        """Return the rows at some positions.
+
+        Args:
+            positions: Numbers from 0 to the number of rows - 1, at least one.
+            near: Returns positions that will be asked for next. If a group has to be decoded, theirs are, too, as far
+                as memory allows.
+        """
+        groups = self._groups_of(positions)
+        parts, places = [], []
+        errors: list[tuple[NDArray[np.int64], Exception]] = []
+        windows = self._find(self._distinct(groups), near)
+        while windows:
+            window = windows.pop(0)
+            table = self._table_of(window)
+            rows = positions + window.shifts[groups]
+            here = np.flatnonzero(rows >= 0)
+            for group, error in window.errors.items():
+                if (failed := np.flatnonzero(groups == group)).size:
+                    errors.append((failed, error))
+            if here.size == positions.size:
+                return FoundRows(_take(table, rows), None, [])
+            if here.size:
+                parts.append(_take(table, rows[here]))
+                places.append(here)
+            # The next one takes its place in memory.
+            del table, window
+        if not parts:
+            return FoundRows(None, np.empty(0, np.int64), errors)
+        found = np.concatenate(places)
+        turns = np.argsort(found)
+        return FoundRows(_take(join_tables(parts), turns), found[turns] if errors else None, errors)
+
+    def prepare(
+        self,
+        past: NDArray[np.int64],
+        coming: NDArray[np.int64],
+        near: Callable[[int], NDArray[np.int64]],
+        steps: int,
+    ) -> None:
+        """Decode a part of what will be needed next, if there is room for it beside what is needed before.
+
+        Args:
+            past: Positions that other threads may be asking for.
+            coming: Positions that will be asked for, in their order. A sample of both will do.
+            near: Returns positions that will be asked for from one of these on, by its place in `coming`.
+            steps: By that many calls they are decoded.
+        """
+        groups = self._groups_of(coming).tolist()
+        place = next((place for place, group in enumerate(groups) if group not in self._owners), None)
+        others = [] if place is None else self._in_turn(near(place))
+        groups += self._groups_of(past).tolist()
+        with self._lock:
+            begun = {window for window in self._kept if not window.is_done}
+            needed = begun | {self._owners[group] for group in groups if group in self._owners}
+            missing = self._first_of(others, [], self._piece)
+            # Smaller pieces than one would make the next rows slower to take.
+            if missing and self._most - sum(window.size for window in needed) >= self._piece:
+                window = self._add(sorted(missing))
+                self._make_room({window, *needed})
+                begun.add(window)
+        for window in begun:
+            window.help(-(-len(window.groups) // steps))
+
+    def _in_turn(self, positions: NDArray[np.int64]) -> list[int]:
+        """Return the groups of some positions in the order in which they come first."""
+        found, places = np.unique(self._groups_of(positions), return_index=True)
+        groups: list[int] = found[np.argsort(places)].tolist()
+        return groups
+
+    def _first_of(self, groups: list[int], more: list[int], room: int) -> list[int]:
+        """Return the first of some groups that are not here nor among others, as many as there is room for."""
+        found: list[int] = []
+        for group in groups:
+            if group not in self._owners and group not in more:
+                room -= self._sizes[group]
+                # Later ones would be dropped before their turn.
+                if room < 0:
+                    break
+                found.append(group)
+        return found
+
+    def _groups_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self._starts, positions, side="right") - 1
+
+    def _distinct(self, groups: NDArray[np.int64]) -> list[int]:
+        flags = np.zeros(len(self._starts) - 1, bool)
+        flags[groups] = True
+        found: list[int] = np.flatnonzero(flags).tolist()
+        return found
+
+    def _size_of(self, groups: Iterable[int]) -> int:
+        return sum(self._sizes[group] for group in groups)
+
+    def _find(self, groups: list[int], near: Callable[[], NDArray[np.int64]] | None) -> list[_Window]:
+        """Return the windows that have some groups, of which some may have to be decoded first."""
+        is_short = any(group not in self._owners for group in groups)
+        others = self._in_turn(near()) if is_short and near is not None else []
+        with self._lock:
+            missing = [group for group in groups if group not in self._owners]
+            if missing:
+                missing += self._first_of(others, missing, self._piece - self._size_of(missing))
+            for piece in self._cut(sorted(missing)):
+                self._add(piece)
+            windows = list(dict.fromkeys(self._owners[group] for group in groups))
+            for window in windows:
+                self._kept.move_to_end(window)
+            self._make_room(set(windows))
+        # Those that are here come first: what is decoded after them need not be in memory together with them.
+        return sorted(windows, key=lambda window: not window.is_done)
+
+    def _cut(self, groups: list[int]) -> Iterable[list[int]]:
+        piece: list[int] = []
+        size = 0
+        for group in groups:
+            if piece and size + self._sizes[group] > self._piece:
+                yield piece
+                piece, size = [], 0
+            piece.append(group)
+            size += self._sizes[group]
+        if piece:
+            yield piece
+
+    def _add(self, groups: list[int]) -> _Window:
+        window = _Window(groups, self._size_of(groups), self._decode, self._starts)
+        self._kept[window] = None
+        self._owners.update(dict.fromkeys(groups, window))
+        return window
+
+    def _table_of(self, window: _Window) -> Any:
+        try:
+            table = window.table()
+        except Exception:
+            with self._lock:
+                self._kept.pop(window, None)
+                self._disown(window, window.groups)
+            raise
+        with self._lock:
+            # Groups that could not be read are tried again when they are asked for again.
+            self._disown(window, window.errors)
+            if not all(map(is_defect, window.errors.values())):
+                # It must not keep an error that is raised, whose frames keep the loader.
+                self._kept.pop(window, None)
+                self._disown(window, window.groups)
+            self._make_room({window})
+        return table
+
+    def _make_room(self, spared: set[_Window]) -> None:
+        size = sum(window.size for window in self._kept)
+        for window in list(self._kept):
+            if size <= self._most:
+                return
+            if window not in spared:
+                size -= window.size
+                del self._kept[window]
+                self._disown(window, window.groups)
+
+    def _disown(self, window: _Window, groups: Iterable[int]) -> None:
+        for group in groups:
+            if self._owners.get(group) is window:
+                del self._owners[group]

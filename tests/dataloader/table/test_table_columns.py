@@ -1,0 +1,246 @@
+"""Each type of column becomes what its rule says, or is refused by its name."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dataloader.table.table_files import TYPES, expected_rows, rows_in, tables, write_tables
+
+from spdl.dataloader import Jagged, TableLoader
+from spdl.io import LoadError
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+
+
+def write(folder: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), folder / "a.parquet", row_group_size=2)
+    return folder / "a.parquet"
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "batch_size": st.integers(1, 10),
+        "shuffle": st.booleans(),
+        "output": st.sampled_from(["numpy", "torch"]),
+        "cache_bytes": st.sampled_from([0, 300, 1 << 20]),
+        "seed": st.integers(0, 3),
+    }
+)
+
+
+@given(tables(), OPTIONS)
+def test_table_loader_gives_each_row_as_pyarrow_reads_it(
+    drawn: tuple[list[Any], list[int]], options: dict[str, Any]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        everything = write_tables(Path(name), *drawn)
+        files = f"{name}/{{0..{len(drawn[0]) - 1}}}.parquet"
+        loader = TableLoader(files, nulls="mask", num_threads=1, **options)
+        seen = []
+        for batch in loader:
+            rows = batch.index.tolist()
+            seen += rows
+            taken = everything.take(pa.array(rows))
+            assert list(batch) == everything.column_names
+            for column, values in zip(taken.column_names, taken.columns, strict=True):
+                assert rows_in(batch, column, loader.dictionaries.get(column)) == expected_rows(values)
+        assert sorted(seen) == list(range(len(everything)))
+        assert options["shuffle"] or seen == sorted(seen)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_arrays_have_their_own_memory(tmp_path: Path, kind: Any, output: Any) -> None:
+    """A loop may write into a batch, and the rows stay as they are."""
+    empty: Any = {pa.list_(pa.float32(), 3): [1.0] * 3, pa.list_(pa.int64(), 1): [1], pa.binary(3): b"abc"}
+    value = empty.get(kind)
+    column = pa.array([value] * 4, kind) if value else pa.array([None, None, None, None], kind)
+    loader = TableLoader(write(tmp_path, x=column), 4, output=output, nulls="mask", num_threads=1)
+    before = []
+    for _ in range(2):
+        (batch,) = loader
+        arrays = list(batch["x"]) if isinstance(batch["x"], Jagged) else [batch["x"]]
+        before.append([array.tolist() for array in arrays])
+        for array in arrays:
+            array[...] = 1
+    assert before[0] == before[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (pa.int8(), "int8"),
+        (pa.uint16(), "uint16"),
+        (pa.float16(), "float16"),
+        (pa.bool_(), "bool"),
+        (pa.timestamp("s"), "int64"),
+        (pa.date32(), "int32"),
+        (pa.time32("s"), "int32"),
+        (pa.duration("us"), "int64"),
+        (pa.decimal128(5, 1), "float64"),
+        (pa.string(), "int32"),
+        (pa.list_(pa.uint8(), 2), "uint8"),
+    ],
+    ids=str,
+)
+def test_types_of_arrays(tmp_path: Path, kind: Any, dtype: str) -> None:
+    path = write(tmp_path, x=pa.array([None], kind))
+    (batch,) = TableLoader(path, 4, output="numpy", nulls="mask", num_threads=1)
+    assert batch["x"].dtype == np.dtype(dtype)
+    (batch,) = TableLoader(path, 4, nulls="mask", num_threads=1)
+    assert str(batch["x"].dtype) == f"torch.{dtype}"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.struct([("a", pa.int32())]),
+        pa.map_(pa.string(), pa.int32()),
+        pa.list_(pa.list_(pa.int32())),
+        pa.list_(pa.binary()),
+        pa.list_(pa.struct([("a", pa.int32())])),
+        pa.null(),
+    ],
+    ids=str,
+)
+def test_types_without_arrays_are_refused_by_name(tmp_path: Path, kind: Any) -> None:
+    path = write(tmp_path, good=[1, 2], bad=pa.array([None, None], kind))
+    with pytest.raises(ValueError, match=r"`columns` must be .* got .bad: .*`columns` says which columns to read"):
+        TableLoader(path, 2)
+    assert len(TableLoader(path, 2, columns=["good"])) == 1
+
+
+def test_columns_are_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, a=[1], b=[2], c=[3])
+    (batch,) = TableLoader(path, 1, columns=["c", "a"], num_threads=1)
+    assert {name: value.tolist() for name, value in batch.items()} == {"c": [3], "a": [1]}
+
+
+# ------------------------------------------------------------------------------------------------------------- nulls
+
+
+def test_nulls_that_statistics_count_are_refused_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, a=[1, None, None], b=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"`nulls` must be \"mask\", .* \"2 in 'a'\".*fill_null"):
+        TableLoader(path, 2)
+    assert len(TableLoader(path, 2, columns=["b"])) == 2
+
+
+def test_nulls_without_statistics_fail_when_they_are_read(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, None, 3]}), tmp_path / "a.parquet", write_statistics=False)
+    loader = TableLoader(tmp_path / "a.parquet", 2, num_threads=1)
+    with pytest.raises(LoadError, match=r"1 of 2 rows of a batch .*\n.*sample 1, .*the column 'a' is null"):
+        next(iter(loader))
+
+
+def test_nulls_mask(tmp_path: Path) -> None:
+    path = write(tmp_path, a=[1, None, 3], t=["x", None, "y"], l=[[1], None, []])
+    (batch,) = TableLoader(path, 3, nulls="mask", output="numpy", num_threads=1)
+    assert batch["a"].tolist() == [1, 0, 3]
+    assert batch["t"].tolist() == [0, -1, 1]
+    assert batch["l"].offsets.tolist() == [0, 1, 1, 1]
+    assert {name: mask.tolist() for name, mask in batch.masks.items()} == {name: [True, False, True] for name in "atl"}
+
+
+def test_masks_are_there_for_columns_without_nulls_in_a_batch(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int32()), pa.field("b", pa.int32(), nullable=False)])
+    pq.write_table(pa.table({"a": [1, 2], "b": [1, 2]}, schema=schema), tmp_path / "a.parquet")
+    (batch,) = TableLoader(tmp_path / "a.parquet", 2, nulls="mask", output="numpy", num_threads=1)
+    assert {name: mask.tolist() for name, mask in batch.masks.items()} == {"a": [True, True]}
+
+
+def test_fill_null(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        a=[1, None],
+        f=[None, 0.5],
+        b=[None, False],
+        t=[None, "x"],
+        l=[[1, None], None],
+        v=pa.array([[1, None], None], pa.list_(pa.int32(), 2)),
+        y=[None, b"ab"],
+    )
+    fills = {"a": -7, "f": float("inf"), "b": True, "t": 9, "l": 8, "v": 6, "y": b"z"}
+    (batch,) = TableLoader(path, 2, fill_null=fills, output="numpy", num_threads=1)
+    assert batch["a"].tolist() == [1, -7]
+    assert batch["f"].tolist() == [float("inf"), 0.5]
+    assert batch["b"].tolist() == [True, False]
+    assert batch["t"].tolist() == [9, 0]
+    assert (batch["l"].values.tolist(), batch["l"].offsets.tolist()) == ([1, 8], [0, 2, 2])
+    assert batch["v"].tolist() == [[1, 6], [6, 6]]
+    assert bytes(batch["y"].values) == b"zab"
+    assert batch.masks == {}
+
+
+def test_nulls_among_elements_are_errors_under_a_mask(tmp_path: Path) -> None:
+    path = write(tmp_path, l=[[1], [2, None], None])
+    loader = TableLoader(path, 3, nulls="mask", num_threads=1)
+    with pytest.raises(LoadError, match=r"sample 1, .*there is a null in the list of the column 'l'"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize(
+    ("fills", "error", "message"),
+    [
+        ({"z": 1}, ValueError, "`fill_null` must be a mapping with names of columns, such as a, t, got 'z'"),
+        ([1], TypeError, "`fill_null` must be a mapping"),
+        ({"a": 300}, ValueError, r"`fill_null\['a'\]` must be a value of int8, got 300"),
+        ({"a": 0.5}, ValueError, r"`fill_null\['a'\]` must be a value of int8, got 0.5"),
+        ({"t": "x"}, TypeError, r"`fill_null\['t'\]` must be a code, such as -1, got 'x'"),
+    ],
+)
+def test_fill_null_refuses_what_is_no_value(tmp_path: Path, fills: Any, error: type[Exception], message: str) -> None:
+    path = write(tmp_path, a=pa.array([1, None], pa.int8()), t=["x", None])
+    with pytest.raises(error, match=message):
+        TableLoader(path, 2, fill_null=fills)
+
+
+# ------------------------------------------------------------------------------------------------------ dictionaries
+
+
+def test_dictionaries_have_the_values_in_the_order_of_the_files(tmp_path: Path) -> None:
+    for number, column in enumerate([["b", "a", "b"], pa.array(["c", None, "a"]).dictionary_encode()]):
+        pq.write_table(pa.table({"t": column, "l": [["q"], [], ["r", "b"]]}), tmp_path / f"{number}.parquet")
+    loader = TableLoader(tmp_path / "{0..1}.parquet", 6, nulls="mask", output="numpy", num_threads=1)
+    (batch,) = loader
+    assert {name: each.to_pylist() for name, each in loader.dictionaries.items()} == {
+        "t": ["b", "a", "c"],
+        "l": ["q", "r", "b"],
+    }
+    assert batch["t"].tolist() == [0, 1, 0, 2, -1, 1]
+    assert batch["l"].values.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_dictionaries_of_another_loader(tmp_path: Path) -> None:
+    path = write(tmp_path, t=["x", "new", "y"])
+    for values in (["y", "x"], pa.array(["y", "x"])):
+        loader = TableLoader(path, 3, dictionaries={"t": values}, nulls="mask", output="numpy", num_threads=1)
+        (batch,) = loader
+        assert batch["t"].tolist() == [1, -1, 0]
+        assert batch.masks["t"].tolist() == [True, False, True]
+    loader = TableLoader(path, 3, dictionaries={"t": ["y", "x"]}, num_threads=1)
+    with pytest.raises(LoadError, match="the column 't' is null, or not in its dictionary"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"t": ["a", "a"]}, ValueError, "values without nulls, each once"),
+        ({"t": ["a", None]}, ValueError, "values without nulls, each once"),
+        ({"t": [1]}, TypeError, "values of string"),
+        ({"n": ["a"]}, ValueError, "`dictionaries` must be a mapping with names of columns, such as t, got 'n'"),
+    ],
+)
+def test_dictionaries_without_sense_are_refused(
+    tmp_path: Path, given: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        TableLoader(write(tmp_path, t=["a"], n=[1]), 1, dictionaries=given)
