@@ -45,6 +45,9 @@ class TableBatch(dict[str, Any]):
         epoch: The number of the epoch.
         failures: The rows of this batch that failed and were left out, or replaced by others.
 
+    Raises:
+        TypeError, ValueError: If the columns are not what ``dict`` takes.
+
     Example:
         >>> import numpy as np
         >>> from spdl.dataloader import TableBatch
@@ -73,7 +76,14 @@ class TableBatch(dict[str, Any]):
         return {"columns": dict(self), **self.__dict__}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a batch with some arguments changed, and the others unchanged."""
+        """Return a batch with some arguments changed, and the others unchanged.
+
+        Args:
+            changes: New values by the names of the arguments, such as ``columns``.
+
+        Raises:
+            TypeError: If there is no such argument.
+        """
         return type(self)(**{**self.fields(), **changes})
 
     def to(self, device: Any, *, non_blocking: bool = False) -> Self:
