@@ -15,7 +15,7 @@ from spdl.pipeline._state import lineage as module
 from spdl.pipeline._state import origins
 from spdl.pipeline._state.lineage import Lineage, Progress, describe
 from spdl.pipeline._state.origins import LISTED, Group, Results, Root
-from spdl.pipeline._state.ranges import PositionSet, Runs
+from spdl.pipeline._state.ranges import PositionSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -245,7 +245,7 @@ class Interrupting:
         return kind is KeyboardInterrupt
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.endswith(("_state/ranges.py", "_state/origins.py")):
+        if not frame.f_code.co_filename.endswith(("/_ranges.py", "_state/origins.py")):
             return None
         if event == "line":
             self.left -= 1
@@ -262,25 +262,6 @@ def change(number: int, steps: int, change_it: Callable[[int], None]) -> bool:
     return interrupting.left < 0
 
 
-@given(NUMBERS, st.integers(0, 12), st.dictionaries(st.integers(0, 11), st.integers(0, 12)))
-def test_runs_hold_what_was_added_also_where_a_change_is_cut_short(
-    order: list[int], split: int, cuts: dict[int, int]
-) -> None:
-    sets = Runs(), Runs()
-    expected: tuple[set[int], set[int]] = set(), set()
-    for at, number in enumerate(order):
-        runs, numbers = sets[at >= split], expected[at >= split]
-        if not change(number, cuts.get(at, 10**9), runs.add):
-            numbers.add(number)
-        elif number in set(runs):
-            # Before or after: nothing in between.
-            numbers.add(number)
-        assert list(runs) == sorted(numbers)
-        assert bool(runs) == bool(numbers)
-    sets[0].take_over(sets[1])
-    assert list(sets[0].copy()) == sorted(expected[0] | expected[1])
-
-
 @given(NUMBERS, st.dictionaries(st.integers(0, 11), st.integers(0, 15)))
 def test_results_are_known_to_be_consumed(order: list[int], cuts: dict[int, int]) -> None:
     results = Results(0, {}, None)
@@ -290,16 +271,3 @@ def test_results_are_known_to_be_consumed(order: list[int], cuts: dict[int, int]
             expected.add(number)
         assert results.done() == sorted(expected)
         assert results.is_begun() == bool(expected)
-
-
-def test_runs_of_contiguous_numbers_cost_nothing() -> None:
-    runs = Runs()
-    for number in range(0, 20_000, 2):
-        runs.add(number)
-    for number in range(1, 20_000, 2):
-        runs.add(number)
-    assert runs.pairs() == [(0, 20_000)]
-    content = [value for name in Runs.__slots__ if isinstance(value := getattr(runs, name), dict)]
-    assert [len(value) for value in content] == [1, 1]
-    runs.remove_run(0)
-    assert [len(value) for value in content] == [0, 0]

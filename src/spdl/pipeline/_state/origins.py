@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
+from spdl._ranges import Ranges
 from spdl.pipeline._declare.op import ItemContext
-from spdl.pipeline._state.ranges import PositionSet, Runs
+from spdl.pipeline._state.ranges import PositionSet
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.partial import Batch, Record
@@ -67,26 +68,25 @@ class Group:
 class Results(Group):
     """The origin of the several results of one item. Each result has a number, which identifies it after a resume."""
 
-    __slots__ = ("_below", "_beyond", "_live", "_skipped", "made", "parents_of_each", "record")
+    __slots__ = ("_below", "_consumed", "_live", "_skipped", "made", "parents_of_each", "record")
 
     def __init__(self, root: Root, live: dict[Results, None], record: Record | None) -> None:
         self.parents = [root]
         # The op itself counts, until it has no more results.
         self.pending = 1
-        # How many results there were so far. Those below a number have been consumed, and these beyond it.
+        # How many results there were so far.
         self.made = 0
+        # The numbers of the consumed ones: those below this, as long as they are consumed in order.
         self._below = 0
-        self._beyond: Runs | None = None
+        self._consumed: Ranges | None = None
         # The record of an earlier run, and the results that were consumed there.
         self.record = record
         self._skipped: list[tuple[int, int]] = []
         if record is not None:
             record.meet()
             if record.done:
-                self._skipped = record.done.pairs()[::-1]
-                self._beyond = record.done.copy()
-                self._below = self._beyond.end_of_run(0)
-                self._beyond.remove_run(0)
+                self._skipped = record.done.runs[::-1]
+                self._consumed = Ranges(record.done.runs)
         self.parents_of_each: list[Root] = [self]
         self._live = live
         live[self] = None
@@ -118,26 +118,21 @@ class Results(Group):
 
     def note_done(self, number: int) -> None:
         """Note that a result was consumed, without counting it."""
-        if number == self._below:
-            # Nearly always: results keep their order unless a later stage changes it.
-            if self._beyond is None:
+        if self._consumed is None:
+            if number == self._below:
+                # Nearly always: results keep their order unless a later stage changes it.
                 self._below = number + 1
                 return
-            # In this order: if a Ctrl-C comes in between, some numbers are in both.
-            self._below = self._beyond.end_of_run(number + 1)
-            self._beyond.remove_run(number + 1)
-            return
-        if self._beyond is None:
-            self._beyond = Runs()
-        self._beyond.add(number)
+            self._consumed = Ranges([(0, self._below)])
+        self._consumed.add(number, number + 1)
 
     def done(self) -> list[int]:
         """Return the numbers of the results that have been consumed, in order."""
-        return [*range(self._below), *(number for number in self._beyond or () if number >= self._below)]
+        return list(range(self._below) if self._consumed is None else self._consumed)
 
     def is_begun(self) -> bool:
         """Return whether a result has been consumed."""
-        return bool(self._below or self._beyond)
+        return bool(self._below or self._consumed)
 
     def consumed(self) -> None:
         # It may have been packed as a whole before.
@@ -265,7 +260,7 @@ class Packed:
         self.positions = [PositionSet() for _ in range(sources)]
         self.groups: dict[Group, int] = {}
         # Which results of an item there are; how many is also in `groups`.
-        self.results: dict[Results, Runs] = {}
+        self.results: dict[Results, Ranges] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self.positions))
@@ -290,7 +285,7 @@ class Packed:
         """Add a group, or one of the results of an item."""
         if isinstance(group, Result):
             results = group.results
-            self.results.setdefault(results, Runs()).add(group.number)
+            self.results.setdefault(results, Ranges()).add(group.number, group.number + 1)
             group = results
         self.groups[group] = self.groups.get(group, 0) + 1
 
@@ -300,7 +295,7 @@ class Packed:
             mine.take_over(others)
         self.add_groups(other.groups.items())
         for results, numbers in other.results.items():
-            self.results.setdefault(results, Runs()).take_over(numbers)
+            self.results[results] = self.results.get(results, Ranges()).union(numbers)
 
     def pop_if_whole(self, group: Group) -> bool:
         """Take a group out if nothing descends from it but what is in here. Return whether that was so."""

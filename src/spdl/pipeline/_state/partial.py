@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from spdl._ranges import Ranges
 from spdl.pipeline._state.origins import Again, Chain, Form, Gathering, Group, Result, Root, Segment, Tail
-from spdl.pipeline._state.ranges import Runs, runs_from_state, runs_to_state
+from spdl.pipeline._state.ranges import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.lineage import Lineage, Unconsumed
@@ -41,7 +42,7 @@ class Record:
     __slots__ = ("done", "member", "met", "results")
 
     def __init__(self) -> None:
-        self.done = Runs()
+        self.done = Ranges()
         self.results: dict[int, Record] = {}
         self.member: Member | None = None
         self.met = False
@@ -106,7 +107,7 @@ class Restored:
             if record.done:
                 raise ValueError("a partly consumed item is named twice")
             for number in numbers:
-                record.done.add(number)
+                record.done.add(number, number + 1)
             self._partial.append(_Partial(item, numbers, frozenset(self._roots_of(item))))
 
     def _record(self, item: Term) -> Record:
@@ -135,7 +136,7 @@ class Restored:
             of = record
             for each in path:
                 of = of.result(each)
-            of.done.add(number)
+            of.done.add(number, number + 1)
 
     def batch(self, index: int) -> Batch:
         """Return one of the batches of the state, by its place there."""

@@ -2,84 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 # A state that was damaged must not take all memory.
 _MOST = 1 << 27
-
-
-class Runs:
-    """A set of integers that takes memory for each run of contiguous ones only.
-
-    A Ctrl-C may come between any two steps that change it. Each change is a single step, and the steps after it only
-    free memory.
-    """
-
-    __slots__ = ("_starts", "_stops")
-
-    def __init__(self, numbers: Iterable[int] = ()) -> None:
-        # From the start of each run to its end. None: the run has become part of another one.
-        self._stops: dict[int, int | None] = {}
-        # From the end to the start. An entry counts only if the other dict agrees.
-        self._starts: dict[int, int] = {}
-        for number in numbers:
-            self.add(number)
-
-    def __bool__(self) -> bool:
-        return any(stop is not None for stop in self._stops.values())
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the numbers in order."""
-        for start, stop in self.pairs():
-            yield from range(start, stop)
-
-    def pairs(self) -> list[tuple[int, int]]:
-        """Return where each run begins and ends, in order."""
-        return sorted((start, stop) for start, stop in self._stops.items() if stop is not None)
-
-    def copy(self) -> Runs:
-        """Return a set of the same numbers."""
-        other = Runs()
-        other._stops.update(self._stops)
-        other._starts.update(self._starts)
-        return other
-
-    def add(self, number: int) -> None:
-        """Add a number that is not in the set."""
-        self._add(number, number + 1)
-
-    def end_of_run(self, start: int) -> int:
-        """Return the end of the run that begins at a number, or that number if no run does."""
-        while (stop := self._stops.get(start)) is not None:
-            start = stop
-        return start
-
-    def remove_run(self, start: int) -> None:
-        """Take out the run that begins at a number, if there is one."""
-        while (stop := self._stops.pop(start, None)) is not None:
-            self._starts.pop(stop, None)
-            start = stop
-
-    def take_over(self, other: Runs) -> None:
-        """Add all numbers of another set. The two must not overlap."""
-        for start, stop in other.pairs():
-            self._add(start, stop)
-
-    def _add(self, start: int, stop: int) -> None:
-        first = self._starts.get(start, start)
-        if self._stops.get(first) != start:
-            # No run ends there, or a Ctrl-C came before that was noted: then the two stand side by side.
-            first = start
-        following = self._stops.get(stop)
-        if following is None:
-            last = self._stops[first] = stop
-        else:
-            last = following
-            self._stops.update({first: last, stop: None})
-            del self._stops[stop]
-        self._starts[last] = first
-        if first != start:
-            self._starts.pop(start, None)
 
 
 def runs_to_state(numbers: Sequence[int]) -> list[int]:
