@@ -16,7 +16,8 @@ from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
 from spdl.pipeline._elsewhere.interpreter import interpreter_maker
-from spdl.pipeline._elsewhere.lane import Message, PeerGone
+from spdl.pipeline._elsewhere.lane import PeerGone
+from spdl.pipeline._elsewhere.lane_reader import Message
 from spdl.pipeline._elsewhere.pipeline_runner import RandomStates, make_runner
 from spdl.pipeline._elsewhere.serve import (
     UNBOUNDED,

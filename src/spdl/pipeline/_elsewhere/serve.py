@@ -18,7 +18,8 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
-from spdl.pipeline._elsewhere.lane import Ends, ItemNotSent, LaneWriter
+from spdl.pipeline._elsewhere.lane import Ends, ItemNotSent
+from spdl.pipeline._elsewhere.lane_writer import LaneWriter
 from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter
 from spdl.pipeline._elsewhere.storage import serve_storage
 from spdl.pipeline._pipeline import Pipeline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spdl._check import check_int
 
 if TYPE_CHECKING:
-    from spdl.pipeline._elsewhere.lane import LaneWriter
+    from spdl.pipeline._elsewhere.lane_writer import LaneWriter
 
 
 class _Here:

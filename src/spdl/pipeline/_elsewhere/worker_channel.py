@@ -54,7 +54,9 @@ from select import POLLIN, poll
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from spdl.pipeline._elsewhere.lane import ChannelClosed, Ends, LaneReader, LaneWriter, PeerGone, make_lane
+from spdl.pipeline._elsewhere.lane import ChannelClosed, Ends, PeerGone, make_lane
+from spdl.pipeline._elsewhere.lane_reader import LaneReader
+from spdl.pipeline._elsewhere.lane_writer import LaneWriter
 from spdl.pipeline._elsewhere.memory import Counter
 from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.storage import serve_storage

@@ -15,7 +15,8 @@ from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._elsewhere.interpreter import RunningInterpreter
-from spdl.pipeline._elsewhere.lane import Ends, LaneReader, Message, NotReadable, make_lane
+from spdl.pipeline._elsewhere.lane import Ends, NotReadable, make_lane
+from spdl.pipeline._elsewhere.lane_reader import LaneReader, Message
 from spdl.pipeline._elsewhere.serve import ParentOrder, Payload, ProcessEnds, ring_size, serve
 from spdl.pipeline._stages.process_work import open_process
 
