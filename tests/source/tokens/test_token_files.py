@@ -441,6 +441,11 @@ def test_token_files_name_the_endings_that_are_read(tmp_path: Path) -> None:
         TokenFiles(tmp_path / "none.bin")
     with pytest.raises(FileNotFoundError):
         TokenFiles(tmp_path / "folder")
+    # A folder of a store cannot be told from a file of an unknown kind.
+    FORMATS["litdata"](tmp_path / "data.v1", draw([3]))
+    with pytest.raises(ValueError, match=r"index\.json \(MDS, LitData\), or that file"):
+        TokenFiles("data.v1", store=CountingStore(tmp_path))
+    assert len(TokenFiles("data.v1/index.json", store=CountingStore(tmp_path))) == 1
 
 
 def test_token_files_say_which_type_they_need(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ _FEW = 128
 _MADE = ("_lengths", "_parts", "_offsets")
 _ACCEPTED = (
     "token files: .bin (Megatron, nanoGPT, llm.c), .npy (OLMo, Dolma, NumPy), .ds (datatrove), .parquet, .arrow, or a "
-    "folder with index.json (MDS, LitData)"
+    "folder with index.json (MDS, LitData), or that file"
 )
 
 
