@@ -40,6 +40,9 @@ MAKERS: dict[str, Callable[[int], EpochOrder]] = {
     "packed, concat": lambda seed: PackedOrder(LENGTHS, 50, algorithm="concat", window=150, seed=seed),
     "bucketed, budget": lambda seed: BucketedOrder(LENGTHS, tokens_per_batch=220, group=3, seed=seed),
     "mixed": lambda seed: MixedOrder([300, 20, WeightedOrder([1, 2, 3])], weights=[5, 2, 0.5], seed=seed),
+    "mixed, by tokens": lambda seed: MixedOrder(
+        [500, 20], weights=[5, 2], unit="tokens", lengths=[LENGTHS, range(20)], seed=seed
+    ),
     "mixed, packed": lambda seed: MixedOrder([300, PackedOrder(LENGTHS, 128, seed=seed)], weights=[1, 3], seed=seed),
 }
 RANDOM = [name for name in MAKERS if name != "sequential"]

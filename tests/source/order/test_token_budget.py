@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.dataloader import DataLoader, ImageLoader
+from spdl.dataloader import DataLoader, ImageLoader, PyTorchDataLoader
 from spdl.source import BucketedOrder, EpochSampler, MixedOrder, merge_states
 
 LENGTHS = st.lists(st.integers(0, 40), min_size=1, max_size=60)
@@ -132,6 +132,26 @@ def test_epoch_sampler_yields_batches_of_an_order_only_from_its_batch_sampler() 
     assert sampler.batch_sampler.batch_size is None
     loader: DataLoader[list[int], int] = DataLoader(sampler.batch_sampler, preprocessor=len)
     assert list(loader) == [3]
+
+
+def test_loaders_resume_batches_under_a_budget() -> None:
+    lengths = [1 + number % 30 for number in range(100)]
+
+    def by_torch() -> PyTorchDataLoader:
+        return PyTorchDataLoader(range(100), batch_sampler=make(lengths).batch_sampler, collate_fn=list)
+
+    def by_us() -> DataLoader[list[int], str]:
+        return DataLoader(make(lengths).batch_sampler, preprocessor=str, output_order="input")
+
+    for new in (by_torch, by_us):
+        expected = list(new())
+        for cut in (0, 3, len(expected)):
+            loader = new()
+            batches = iter(loader)
+            assert [next(batches) for _ in range(cut)] == expected[:cut]
+            resumed = new()
+            resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+            assert list(resumed) == expected[cut:]
 
 
 ORDER = BucketedOrder([5, 5, 3], tokens_per_batch=10)
