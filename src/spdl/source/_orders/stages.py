@@ -114,10 +114,15 @@ def former(order: MixedOrder, saved: MixProgress) -> MixedOrder:
     """
     sizes = [phases[-1].size for phases in saved.phases]
     if len(sizes) > len(order.parts):
-        raise ValueError(f"it mixes {len(sizes)} parts, and this mix {len(order.parts)}. Give some a weight of 0")
+        raise ValueError(
+            f"it mixes {len(sizes)} parts, and this mix {len(order.parts)}. Keep the parts, with a weight of 0 if none of "
+            "their items may come"
+        )
     for part, (before, now) in enumerate(zip(sizes, order._sizes, strict=False)):
         if before > now:
-            raise ValueError(f"part {part} had {before} items and has {now}. Give it a weight of 0 in place")
+            raise ValueError(
+                f"part {part} had {before} items and has {now}. Keep its items, with a weight of 0 if none may come"
+            )
     if saved.unit == "tokens" and order._lengths is None:
         raise ValueError("it mixes by tokens. Pass `lengths`")
     parts = zip(order.parts, sizes, order._seeds, strict=False)
