@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_shards import ImageShards
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
     from spdl.dataloader._table.table_loader import TableLoader
+    from spdl.dataloader._text.counts import TokenCounts
     from spdl.dataloader._text.pack import Pack
+    from spdl.dataloader._text.text_batch import TextBatch
+    from spdl.dataloader._text.text_loader import TextLoader, TextStatistics
+    from spdl.dataloader._text.tokenize import Tokenize
 
 __all__ = [
     "ArrayLoader",
@@ -48,6 +52,11 @@ __all__ = [
     "SoundBatch",
     "TableBatch",
     "TableLoader",
+    "TextBatch",
+    "TextLoader",
+    "TextStatistics",
+    "TokenCounts",
+    "Tokenize",
     "get_pytorch_dataloader",
 ]
 
@@ -63,6 +72,11 @@ _MODULES = {
     "Pack": "_text.pack",
     "PyTorchDataLoader": "_pytorch.loader",
     "TableLoader": "_table.table_loader",
+    "TextBatch": "_text.text_batch",
+    "TextLoader": "_text.text_loader",
+    "TextStatistics": "_text.text_loader",
+    "TokenCounts": "_text.counts",
+    "Tokenize": "_text.tokenize",
     "get_pytorch_dataloader": "_pytorch.loader",
 }
 

@@ -8,6 +8,7 @@ from spdl.io._archive.stored_index import CachePath, kept_arrays, stored_tar_ind
 from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
 from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._archive.tar_stream import BytesReader
+from spdl.io._archive.zstd_frames import is_zstd, zstd_frames
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, is_url, resolve, url_of
@@ -46,6 +47,7 @@ __all__ = [
     "is_index_of",
     "is_metadata",
     "is_url",
+    "is_zstd",
     "kept_arrays",
     "map_regular",
     "map_tensors",
@@ -58,4 +60,5 @@ __all__ = [
     "sum_counts",
     "url_of",
     "write_pictures",
+    "zstd_frames",
 ]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.source._shards.mds import MDSShards
     from spdl.source._shards.parquet import ParquetFiles
     from spdl.source._shards.sharded import ShardFailure
+    from spdl.source._shards.streamed_lines import StreamedJsonLines
     from spdl.source._shards.tar import TarShards
     from spdl.source._text.token_files import TokenFiles
 
@@ -78,6 +79,7 @@ __all__ = [
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "StreamedJsonLines",
     "TarShards",
     "TokenFiles",
     "VideoFolder",
@@ -116,6 +118,7 @@ _MODULES = {
     "SequentialOrder": "_orders.order",
     "ShardFailure": "_shards.sharded",
     "ShuffledOrder": "_orders.order",
+    "StreamedJsonLines": "_shards.streamed_lines",
     "TarShards": "_shards.tar",
     "TokenFiles": "_text.token_files",
     "agree_over_torch": "_ranks",

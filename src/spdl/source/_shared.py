@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
-from spdl.source._orders.order import refuse_batches
+from spdl.source._orders.order import random_order, refuse_batches
+from spdl.source._orders.packed import select_rows
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._record_source import Defect, is_defect, name_of, read_apart
@@ -36,8 +37,10 @@ __all__ = [
     "name_of",
     "open_columns",
     "place_of",
+    "random_order",
     "read_apart",
     "refuse_batches",
+    "select_rows",
     "sizes_of",
     "warn_of_idle_rank",
 ]

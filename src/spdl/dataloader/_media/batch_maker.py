@@ -502,7 +502,7 @@ class BatchMaker(Maker):
             everything[self._medium] = self._gather(self._reader.convert(results, everything, names, num_threads))
         everything = self._reader.finish(everything, epoch)
         if self._output == "torch":
-            everything = _to_torch(everything)
+            everything = to_torch(everything)
         batch = self._reader.batch_type(everything)
         if self._batch_transform is None:
             return batch
@@ -532,7 +532,7 @@ class BatchMaker(Maker):
         transform: Any = self._transform
         results = []
         if self._output == "torch":
-            data = _to_torch({self._medium: data})[self._medium]
+            data = to_torch({self._medium: data})[self._medium]
         for each, context, name in zip(data, contexts, names, strict=True):
             with UserCode(f"transforming {name}"):
                 result = transform(each, **({self._context: context} if self._context else {}))
@@ -615,7 +615,7 @@ def import_torch() -> Any:
     return torch
 
 
-def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:
+def to_torch(fields: dict[str, Any]) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415
 
     torch = import_torch()

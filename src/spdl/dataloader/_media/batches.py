@@ -60,6 +60,8 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
 
     medium: ClassVar[str] = "data"
     """The name of the field with the data, which the batch unpacks as the first."""
+    target: ClassVar[str] = "label"
+    """The name of the field that it unpacks as the second."""
     label: Any
     """The labels as int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels."""
     path: list[str | None]
@@ -73,7 +75,7 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
 
     def __new__(cls, fields: Mapping[str, Any]) -> Self:
         """Make a batch of fields by their names."""
-        batch = super().__new__(cls, (fields[cls.medium], fields.get("label")))
+        batch = super().__new__(cls, (fields[cls.medium], fields.get(cls.target)))
         batch.__dict__.update(fields)
         return batch
 

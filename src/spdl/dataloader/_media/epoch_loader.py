@@ -22,7 +22,7 @@ from spdl.dataloader._media.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, StepResult, Steps
+from spdl.dataloader._media.media_iterator import Cursor, Epoch, MediaIterator, StepResult, Steps
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 
 Batch = TypeVar("Batch")
@@ -175,7 +175,14 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
     def _following(self) -> LoaderProgress:
         progress = self._current.progress
-        return LoaderProgress(progress.epoch + 1) if progress.begun else progress
+        if not progress.begun:
+            return progress
+        # That epoch was left early.
+        return LoaderProgress(progress.epoch + 1, cursor=self._leave(progress.cursor))
+
+    def _leave(self, cursor: Cursor) -> Cursor:  # noqa: ARG002 - for those that count.
+        """Return the cursor at the beginning of the next epoch, from the one where an epoch was left."""
+        return None
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from the position of another loader: the next loop yields the rest of its epoch.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class EpochStep(NamedTuple):
     """How many places of the epoch's order all ranks have taken after this step."""
 
 
+Cursor: TypeAlias = dict[str, Any] | None
+"""What a state has besides the position; see `LoaderProgress`."""
+
+
 class Steps(Protocol):
     """What is known of the steps of an epoch before they are made."""
 
@@ -48,6 +52,12 @@ class Steps(Protocol):
     @property
     def ends_early(self) -> bool:
         """Whether other ranks have one more."""
+
+    def advance(self, before: Cursor, result: Cursor) -> Cursor:
+        """Return the cursor after a step, from the one before it and what its result says."""
+
+    def between_epochs(self, cursor: Cursor) -> Cursor:
+        """Return the cursor at the beginning of the next epoch, from the one at the end of this one."""
 
 
 class EpochSteps:
@@ -101,6 +111,12 @@ class EpochSteps:
     def ends_early(self) -> bool:
         return len(self) < self.most
 
+    def advance(self, before: Cursor, result: Cursor) -> Cursor:  # noqa: ARG002 - positions say all.
+        return result
+
+    def between_epochs(self, cursor: Cursor) -> Cursor:
+        return cursor
+
     def __len__(self) -> int:
         full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
         return full + bool(rest)
@@ -147,8 +163,9 @@ class StepResult(NamedTuple):
     batch: Any = None
     error: Exception | None = None
     failures: tuple[SampleFailure, ...] = ()
-    cursor: dict[str, Any] | None = None
-    """See `LoaderProgress`."""
+    cursor: Cursor = None
+    is_step: bool = True
+    """Whether the ranks take a step here; else it has no batch on any of them."""
 
 
 class Epoch:
@@ -223,7 +240,8 @@ class MediaIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del read, result
-            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record, cursor=result.cursor)
+            cursor = steps.advance(epoch.progress.cursor, result.cursor)
+            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record, cursor=cursor)
             batch: Batch | None = result.batch
             if batch is not None:
                 self._received += 1
@@ -239,7 +257,8 @@ class MediaIterator(Generic[Batch]):
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
         ended_by = world if steps.ends_early else None
-        epoch.progress = LoaderProgress(number + 1, failures=self._log.record, ended_by=ended_by)
+        kept = steps.between_epochs(epoch.progress.cursor)
+        epoch.progress = LoaderProgress(number + 1, failures=self._log.record, cursor=kept, ended_by=ended_by)
         epoch.ended = True
         raise StopIteration
 
@@ -266,7 +285,7 @@ class MediaIterator(Generic[Batch]):
             self._log.note(result.failures)
         if result.error is not None:
             return result.error
-        if result.batch is None and steps.world.size > 1 and steps.even_batches:
+        if result.batch is None and result.is_step and steps.world.size > 1 and steps.even_batches:
             remedy = (
                 "So this rank would have one batch less than the others, which would wait for it. Pass "
                 'on_error="refill", with which all ranks have equally many, or even_batches=False if none waits for '

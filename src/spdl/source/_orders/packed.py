@@ -189,7 +189,7 @@ class PackedOrder:
         parts = []
         for key in np.unique(keys).tolist():
             here = np.flatnonzero(keys == key)
-            parts.append((here, _select(self._exchanged(*divmod(key, self._num_windows)), rows[here])))
+            parts.append((here, select_rows(self._exchanged(*divmod(key, self._num_windows)), rows[here])))
         return parts[0][1] if len(parts) == 1 else _put_together(numbers.size, parts)
 
     def row(self, number: int, /) -> PackedRows:
@@ -296,7 +296,7 @@ def _digest(lengths: NDArray[np.int64]) -> int:
     return int.from_bytes(blake2b(content.data, digest_size=8).digest(), "little")
 
 
-def _select(rows: PackedRows, numbers: NDArray[np.int64]) -> PackedRows:
+def select_rows(rows: PackedRows, numbers: NDArray[np.int64]) -> PackedRows:
     """Return some of the rows."""
     begins = rows.offsets[numbers]
     offsets = np.concatenate([[0], np.cumsum(rows.offsets[numbers + 1] - begins)])
@@ -312,4 +312,4 @@ def _put_together(size: int, parts: Sequence[tuple[NDArray[np.int64], PackedRows
     joined = PackedRows(columns[0], columns[1], columns[2], np.concatenate([[0], np.cumsum(counts)]))
     order = np.empty(size, np.int64)
     order[places] = np.arange(size)
-    return _select(joined, order)
+    return select_rows(joined, order)

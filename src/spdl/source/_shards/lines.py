@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ def _read(place: Place, contents: Contents, size: int) -> Lines:
         found = np.flatnonzero(data == _NEWLINE)
         filled = ~_BLANK[data]
         if start == 0:
-            filled[: _check_encoding(place, bytes(piece[:3]))] = False
+            filled[: check_encoding(place, bytes(piece[:3]))] = False
         counted = np.cumsum(filled)
         ends.append(found + start)
         solid.append(before + counted[found])
@@ -81,13 +81,35 @@ def _read(place: Place, contents: Contents, size: int) -> Lines:
     return Lines(begins[kept], (stops - begins)[kept])
 
 
-def _check_encoding(place: Place, first: bytes) -> int:
+def check_encoding(place: Place, first: bytes) -> int:
     """Return how many of the first bytes are a mark of byte order."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise FormatError(
             f"{place} is text in UTF-16, and lines of JSON are UTF-8: `iconv -f utf-16 -t utf-8` makes it so"
         )
     return len(codecs.BOM_UTF8) if first == codecs.BOM_UTF8 else 0
+
+
+def parse_record(line: bytes, where: Callable[[], str]) -> dict[str, Any]:
+    """Return the record of a line.
+
+    Args:
+        line: The line.
+        where: Returns its place, for messages.
+
+    Raises:
+        FormatError: If it is not a JSON object.
+    """
+    # Files that were put together may have a mark of byte order at the beginning of each.
+    content = line.removeprefix(codecs.BOM_UTF8)
+    try:
+        # Not of bytes: json would take some lines for UTF-16.
+        record = json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{where()} is not JSON: {error}: {show(content)}") from error
+    if not isinstance(record, dict):
+        raise FormatError(f'{where()} is {show(record)}: a record is an object, such as {{"text": "..."}}')
+    return record
 
 
 class JsonShard:
@@ -122,18 +144,7 @@ class JsonShard:
         return [self._parse(*each) for each in zip(numbers, starts, texts, strict=True)]
 
     def _parse(self, number: int, start: int, text: memoryview) -> dict[str, Any]:
-        # Files that were put together may have a mark of byte order at the beginning of each.
-        content = bytes(text).removeprefix(codecs.BOM_UTF8)
-        try:
-            # Not of bytes: json would take some lines for UTF-16.
-            record = json.loads(content.decode())
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self._where(number, start)} is not JSON: {error}: {show(content)}") from error
-        if not isinstance(record, dict):
-            raise FormatError(
-                f'{self._where(number, start)} is {show(record)}: a record is an object, such as {{"text": "..."}}'
-            )
-        return record
+        return parse_record(bytes(text), lambda: self._where(number, start))
 
     def _where(self, number: int, start: int) -> str:
         return f"{self.place}, record {number}, at byte {start},"

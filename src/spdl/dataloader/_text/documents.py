@@ -1,0 +1,266 @@
+"""The documents of an epoch: looked up or streamed, a few at a time, and turned into tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdl._check import refuse, show
+from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
+from spdl.dataloader._media.batches import SampleFailure, UserCode
+from spdl.dataloader._media.loader_state import identify
+from spdl.dataloader._text.tokenize import Encoded, Failed, Tokenize, to_encoded
+from spdl.source import EpochOrder, StreamedJsonLines
+from spdl.source._shared import Defect, is_defect, name_of, read_apart
+
+# Documents that are looked up and tokenized at once: few, so that threads get equally much to do, and the first row
+# comes soon.
+_PIECE = 32
+_FIRST_GROUP = 128
+
+
+class Groups:
+    """Consecutive documents of an epoch that are packed together.
+
+    The first groups are small, so that the first rows do not wait for a whole window of documents.
+
+    Args:
+        window: The documents of a later group.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        sizes = []
+        size = _FIRST_GROUP
+        while size < window:
+            sizes.append(size)
+            size *= 2
+        self._first = sizes
+        self._ramp = sum(sizes)
+
+    def stop(self, group: int) -> int:
+        """Return the number of documents in all groups up to one."""
+        if group < 0:
+            return 0
+        if group < len(self._first):
+            return sum(self._first[: group + 1])
+        return self._ramp + (group + 1 - len(self._first)) * self._window
+
+
+class Piece(NamedTuple):
+    """Some documents of a group."""
+
+    group: int
+    first: int
+    """The number of the first one in the epoch."""
+    indices: list[int]
+    """Where they are in the source."""
+    records: list[Any] | None
+    """What the source had there, if it can be read only in its own order."""
+    closes: bool
+    """Whether no more of the group follow."""
+    ends: bool = False
+    """Whether no more of the epoch follow."""
+    mark: tuple[int, ...] | None = None
+    """Where a streamed source may begin to read for the documents that follow: the number of a document, and more."""
+    error: Exception | None = None
+    """What the source raised instead of more documents."""
+
+
+class Tokenized(NamedTuple):
+    """The tokens of a piece, and why some documents have none."""
+
+    piece: Piece
+    documents: list[Encoded | None]
+    failures: tuple[SampleFailure, ...] = ()
+    error: Exception | None = None
+
+
+_Read = Callable[[int], "tuple[list[int], list[Any] | None, tuple[int, ...] | None]"]
+"""Returns the next few documents: where they are in the source, what the source had there, and a mark behind them."""
+
+
+class Documents:
+    """The documents of a source in the order of an epoch.
+
+    Args:
+        source: A sequence, or an iterable, of texts, ids or records.
+        order: The order; None for the source's own, if it is not a sequence.
+        tokenize: Turns texts into tokens; None if the source has ids.
+        field: The field of a record that the tokenizer gets; None gives it the whole record.
+    """
+
+    def __init__(self, source: Any, order: EpochOrder | None, tokenize: Tokenize | None, field: str | None) -> None:
+        self._source = source
+        self._order = order
+        self._tokenize = tokenize
+        self._field = field
+        self._used = False
+        # A source that parses what it reads leaves that to the threads that tokenize.
+        self._parse: Callable[[Any], Any] | None = source._parse if isinstance(source, StreamedJsonLines) else None  # noqa: SLF001
+
+    @property
+    def size(self) -> int | None:
+        """How many an epoch has, if that is known."""
+        return None if self._order is None else len(self._order)
+
+    def identify(self) -> tuple[str, str]:
+        """Return short texts of the source and of the order."""
+        if self._order is not None:
+            return identify(self._source), self._order.fingerprint
+        own = getattr(self._source, "fingerprint", None)
+        return str(own()) if callable(own) else type(self._source).__name__, "as streamed"
+
+    def pieces(
+        self, epoch: int, groups: Groups, group: int, first: int, mark: tuple[int, ...] | None
+    ) -> Iterator[Piece]:
+        """Yield the documents of an epoch from one on, which a group begins with."""
+        number = first
+        last = Piece(group, number, [], None, closes=True, ends=True)
+        try:
+            read = self._take(epoch, first) if self._order is not None else self._stream(first, mark)
+            while True:
+                stop = groups.stop(group)
+                last = last._replace(group=group, first=number)
+                indices, records, mark = read(min(_PIECE, stop - number))
+                if not indices:
+                    break
+                closes = number + len(indices) == stop
+                yield Piece(group, number, indices, records, closes, mark=mark)
+                number += len(indices)
+                group += closes
+        except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+            last = last._replace(error=error)
+        yield last
+
+    def _take(self, epoch: int, first: int) -> _Read:
+        order = self._order
+        assert order is not None
+        size, begin = len(order), first
+
+        def read(count: int) -> tuple[list[int], None, None]:
+            nonlocal begin
+            positions = np.arange(begin, min(begin + count, size), dtype=np.int64)
+            begin += positions.size
+            return (np.asarray(order.take(epoch, positions)).tolist() if positions.size else []), None, None
+
+        return read
+
+    def _stream(self, first: int, mark: tuple[int, ...] | None) -> _Read:
+        source = self._source
+        if is_own_iterator(source) and self._used:
+            refuse_second_pass("TextLoader", "source", source)
+        self._used = True
+        records: Iterator[Any]
+        if self._parse is not None:
+            records = source._lines_from(first, mark)  # noqa: SLF001 - threads parse.
+        elif hasattr(type(source), "iterate_from"):
+            records = source.iterate_from(first)
+        else:
+            records = iter(source)
+            skipped = sum(1 for _ in islice(records, first))
+            if skipped < first:
+                raise ValueError(
+                    f"`source` ended after {skipped} documents, and this epoch goes on at {first}: it is another one "
+                    "than that of the state, or its own iterator, which goes on elsewhere."
+                )
+        number = first
+
+        def read(count: int) -> tuple[list[int], list[Any], tuple[int, ...] | None]:
+            nonlocal number
+            with UserCode(f"iterating over {type(source).__name__} at document {number}"):
+                found = list(islice(records, count))
+            indices = list(range(number, number + len(found)))
+            number += len(found)
+            return indices, found, getattr(records, "mark", None)
+
+        return read
+
+    def load(self, piece: Piece, epoch: int) -> Tokenized:
+        """Return the tokens of the documents of a piece. Several threads call it at once."""
+        if piece.error is not None:
+            return Tokenized(piece, [], error=piece.error)
+        try:
+            found = self._encode(self._look_up(piece))
+        except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+            return Tokenized(piece, [], error=error)
+        failures = tuple(
+            SampleFailure(epoch, index, self._name(index), each.reason)
+            for index, each in zip(piece.indices, found, strict=True)
+            if isinstance(each, Defect)
+        )
+        return Tokenized(piece, [None if isinstance(each, Defect) else each for each in found], failures)
+
+    def _name(self, index: int) -> str | None:
+        return None if self._order is None else name_of(self._source, index)
+
+    def _look_up(self, piece: Piece) -> list[Any]:
+        if piece.records is None:
+            with UserCode(f"looking up the documents {show(piece.indices)} of {type(self._source).__name__}"):
+                return read_apart(self._source, piece.indices)
+        if self._parse is None:
+            return piece.records
+        return [_apart(self._parse, record) for record in piece.records]
+
+    def _encode(self, records: list[Any]) -> list[Encoded | Defect]:
+        """Return the tokens of records, and in the place of those that have none the reason."""
+        if self._tokenize is None:
+            return [each if isinstance(each, Defect) else _apart(_ids_of, each) for each in records]
+        given = [each if isinstance(each, Defect) else _apart(self._pick, each) for each in records]
+        texts = [each for each in given if not isinstance(each, Defect)]
+        encoded = iter(self._tokenize.encode(texts))
+        found = [each if isinstance(each, Defect) else next(encoded) for each in given]
+        return [each.defect if isinstance(each, Failed) else each for each in found]
+
+    def _pick(self, record: Any) -> Any:
+        if self._field is None or isinstance(record, str | bytes | memoryview):
+            return record
+        if not isinstance(record, Mapping):
+            raise TypeError(f"a document must be a text, or a record with a field {self._field!r}, got {show(record)}")
+        if self._field not in record:
+            raise KeyError(f"the record has no field {self._field!r}, but {', '.join(map(repr, record))}")
+        if record[self._field] is None:
+            raise ValueError(f"the field {self._field!r} is None")
+        return record[self._field]
+
+
+def _ids_of(record: Any) -> Encoded:
+    if isinstance(record, str | bytes):
+        raise TypeError(f"a document must be ids if there is no `tokenizer`, got {show(record)}")
+    return to_encoded("source", record)
+
+
+def _apart(function: Callable[[Any], Any], record: Any) -> Any:
+    """Return a function's result, or a `Defect` that says why there is none."""
+    try:
+        return function(record)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        return Defect.of(error)
+
+
+def is_map_style(source: Any) -> bool:
+    """Return whether documents can be looked up in any order.
+
+    Raises:
+        TypeError: If they can be neither looked up nor iterated over.
+    """
+    kind = type(source)
+    if isinstance(source, str | bytes | Mapping) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
+        accepted = "a sequence or an iterable of texts, ids or records, or token files"
+        refuse(TypeError, "source", accepted, source)
+    return hasattr(kind, "__getitem__") and hasattr(kind, "__len__")
+
+
+def lengths_of(source: Any) -> Any:
+    """Return the number of tokens of each document, if that is known without reading them; else None."""
+    known = getattr(source, "lengths", None)
+    if known is not None:
+        return known
+    if type(source) in (list, tuple) and all(isinstance(each, np.ndarray) for each in source):
+        return np.fromiter(map(len, source), np.int64, len(source))
+    return None

@@ -1,0 +1,355 @@
+"""The rows of documents whose lengths are found as they come: packed group by group, and dealt out to the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spdl._random_key import random_key
+from spdl.dataloader._media.batches import SampleFailure, describe_failures
+from spdl.dataloader._media.loader_state import World
+from spdl.dataloader._media.media_iterator import StepResult
+from spdl.dataloader._text.counts import TokenCounts, split_counts
+from spdl.dataloader._text.documents import Groups, Tokenized
+from spdl.dataloader._text.tokenize import Encoded
+from spdl.io import LoadError, PackedRows
+from spdl.io._shared import PackingRule
+from spdl.source._shared import random_order, select_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Place(NamedTuple):
+    """Where an epoch goes on: at a row of a group. It is small whatever is in memory, since a group is packed again.
+
+    Attributes:
+        group: The group of the next row.
+        row: How many rows of it were delivered.
+        document: The number of the document in the epoch that the group begins with.
+        offset: How many tokens of that document are in rows of groups before.
+        mark: Where a streamed source may begin to read; see `Piece`.
+    """
+
+    group: int = 0
+    row: int = 0
+    document: int = 0
+    offset: int = 0
+    mark: tuple[int, ...] | None = None
+
+    def to_state(self, counts: TokenCounts) -> dict[str, Any]:
+        state: dict[str, Any] = self._asdict()
+        if self.mark is None:
+            del state["mark"]
+        else:
+            state["mark"] = list(self.mark)
+        return {**state, "counts": counts._asdict()}
+
+    @staticmethod
+    def of_state(state: dict[str, Any] | None) -> Place:
+        known = state or {}
+        mark = known.get("mark")
+        group, row, document, offset = (known.get(name, 0) for name in Place._fields[:-1])
+        return Place(group, row, document, offset, None if mark is None else tuple(mark))
+
+
+class StreamSteps:
+    """The steps of an epoch of which nobody knows how many there are.
+
+    Args:
+        world: This rank, and how many there are.
+    """
+
+    even_batches = True
+    is_empty = False
+    is_single = False
+    ends_early = False
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def advance(self, before: dict[str, Any] | None, result: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ARG002
+        """Return the cursor after a step, which its result says."""
+        return result
+
+    def between_epochs(self, cursor: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what of a cursor is taken into the next epoch: what has been counted."""
+        return None if cursor is None else {"counts": cursor["counts"]}
+
+
+class _Group(NamedTuple):
+    """Documents that were packed together."""
+
+    rows: PackedRows
+    sizes: NDArray[np.int64]
+    """The tokens of each row."""
+    indices: list[int]
+    """The place of each document in the source."""
+    documents: list[Encoded]
+    begin: Place
+    following: Place
+    counts: TokenCounts
+    """The documents of this group and of all before."""
+
+    def after(self, row: int) -> Place:
+        """Return where the row that follows one is."""
+        return self.following if row + 1 == len(self.sizes) else self.begin._replace(row=row + 1)
+
+
+class Rows(NamedTuple):
+    """Rows to write, and their documents."""
+
+    rows: PackedRows
+    """What is in them; a document's number is its place in `documents`."""
+    numbers: list[int]
+    """The number of each row in the epoch."""
+    indices: NDArray[np.int64]
+    """The place of each document in the source."""
+    documents: list[Encoded]
+
+
+_REMEDY = 'Pass on_error="skip" to leave them out; they are then counted, and listed in `loader.failures`.'
+
+
+class Packer:
+    """An op that takes documents in order, and yields the batches of one rank. Each rank packs the same documents.
+
+    In step s, rank r of W takes the B rows from ``(s*W + r) * B`` on, as `spdl.source.EpochSampler` shares positions.
+
+    Args:
+        rule: How documents are packed.
+        make: Makes a batch of rows.
+        world: This rank, and how many there are.
+        groups: Which documents are packed together.
+        batch_size: The rows of a batch of one rank.
+        drop_last: Whether to leave out the last step if it is not full.
+        key: Shuffles the rows of each group by this key and the group's number; None leaves them in order.
+        skips: Whether documents that failed are left out, and not an error.
+        drops: Whether documents that are too long for a row are left out, and not an error.
+        position: The rows of the epoch that all ranks have received.
+        place: Where they end.
+        counts: What became of the tokens until then.
+    """
+
+    def __init__(
+        self,
+        rule: PackingRule,
+        make: Callable[[Rows, tuple[SampleFailure, ...]], Any],
+        world: World,
+        groups: Groups,
+        *,
+        batch_size: int,
+        drop_last: bool,
+        key: int | None,
+        skips: bool,
+        drops: bool,
+        position: int,
+        place: Place,
+        counts: TokenCounts,
+    ) -> None:
+        self._rule = rule
+        self._make = make
+        self._world = world
+        self._groups = groups
+        self._batch_size = batch_size
+        self._drop_last = drop_last
+        self._key = key
+        self._skips = skips
+        self._drops = drops
+        self._position = position
+        # The beginning of the next group. If rows of it were delivered, all of its documents were counted then.
+        self._next = place
+        self._of_documents, self._of_rows = split_counts(counts)
+        # The documents of the next group, their numbers in the epoch and their places in the source.
+        self._documents: list[Encoded] = []
+        self._numbers: list[int] = []
+        self._indices: list[int] = []
+        self._failed = 0
+        # Marks of the source, the last of which may be behind the document that the next group begins with.
+        self._marks: list[tuple[int, ...]] = [] if place.mark is None else [place.mark]
+        # The failures that no step has told of yet.
+        self._failures: list[SampleFailure] = []
+        # The rows of the next step, and where they end.
+        self._rows: list[tuple[_Group, int]] = []
+        self._done = False
+
+    def __call__(self, tokenized: Tokenized) -> Iterator[StepResult]:
+        """Yield the steps that are complete with some more documents."""
+        if self._done:
+            return
+        try:
+            yield from self._add(tokenized)
+        except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+            self._done = True
+            yield StepResult(self._position, error=error)
+
+    def _add(self, tokenized: Tokenized) -> Iterator[StepResult]:
+        piece, documents, failures, error = tokenized
+        if error is not None:
+            raise error
+        if failures and not self._skips:
+            raise LoadError(describe_failures(failures, len(piece.indices), "documents", _REMEDY))
+        told = self._first_new()
+        failed = iter(failures)
+        for number, index, each in zip(count(piece.first), piece.indices, documents, strict=False):
+            if each is not None:
+                self._documents.append(each)
+                self._numbers.append(number)
+                self._indices.append(index)
+                continue
+            failure = next(failed)
+            if number >= told:
+                self._failed += 1
+                self._failures.append(failure)
+        if piece.mark is not None and piece.mark not in self._marks[-1:]:
+            self._marks.append(piece.mark)
+        if piece.closes:
+            delivered = self._next.row
+            group = self._pack(piece.first + len(piece.indices), ends=piece.ends)
+            yield from self._deal(group, delivered)
+        if piece.ends:
+            yield from self._end()
+
+    def _first_new(self) -> int:
+        """Return the number of the first document that was not counted before, with its failure if it failed."""
+        group, row = self._next[:2]
+        return self._groups.stop(group if row else group - 1)
+
+    def _pack(self, stop: int, *, ends: bool) -> _Group:
+        """Pack the documents that have come, up to one."""
+        begin = self._next
+        documents, numbers, indices = self._documents, self._numbers, self._indices
+        sizes = np.fromiter((len(each.tokens) for each in documents), np.int64, len(documents))
+        self._count(sizes[np.searchsorted(np.array(numbers, np.int64), self._first_new()) :])
+        rows = self._pack_from(begin, sizes)
+        filled = np.add.reduceat(rows.stops - rows.starts, rows.offsets[:-1]) if rows.documents.size else sizes[:0]
+        following = Place(begin.group + 1, 0, stop)
+        kept = len(documents)
+        if self._rule.algorithm == "concat" and not ends and filled.size and filled[-1] < self._rule.length:
+            # The next documents go on in this row.
+            first = rows.offsets[-2]
+            kept = int(rows.documents[first])
+            following = Place(begin.group + 1, 0, numbers[kept], int(rows.starts[first]))
+            rows = PackedRows(rows.documents[:first], rows.starts[:first], rows.stops[:first], rows.offsets[:-1])
+            filled = filled[:-1]
+        if self._key is not None and filled.size:
+            shuffled = random_order(random_key(self._key, begin.group, -16), filled.size)
+            rows, filled = select_rows(rows, shuffled), filled[shuffled]
+        following = following._replace(mark=self._mark_of(following.document))
+        group = _Group(rows, filled, indices, documents, begin._replace(row=0), following, self._of_documents)
+        self._documents, self._numbers, self._indices = documents[kept:], numbers[kept:], indices[kept:]
+        self._next = following
+        return group
+
+    def _mark_of(self, document: int) -> tuple[int, ...] | None:
+        """Return the last mark that is not behind a document, and forget those before it."""
+        while len(self._marks) > 1 and self._marks[1][0] <= document:
+            del self._marks[0]
+        return self._marks[0] if self._marks and self._marks[0][0] <= document else None
+
+    def _pack_from(self, begin: Place, sizes: NDArray[np.int64]) -> PackedRows:
+        if not sizes.size:
+            return PackedRows(sizes, sizes, sizes, np.zeros(1, np.int64))
+        offset = begin.offset
+        if not offset:
+            return self._rule.pack(sizes)
+        # So many tokens of the first document are in a row of the group before.
+        if self._numbers[0] != begin.document or sizes[0] <= offset:
+            raise RuntimeError(
+                f"Document {begin.document} of the epoch has no token {offset} now, where the state goes on: the "
+                "source or the tokenizer is not the one that the state was saved with."
+            )
+        left = sizes.copy()
+        left[0] -= offset
+        rows = self._rule.pack(left)
+        cut = np.where(rows.documents == 0, offset, 0)
+        return rows._replace(starts=rows.starts + cut, stops=rows.stops + cut)
+
+    def _count(self, sizes: NDArray[np.int64]) -> None:
+        too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
+        if too_long.size and not self._drops:
+            index = self._indices[len(self._indices) - sizes.size + int(sizes.argmax())]
+            raise ValueError(
+                f"Document {index} has {too_long.max()} tokens, more than the {self._rule.length} of a row. Pass "
+                "split='long' to divide such documents among rows, or too_long='drop' to leave them out."
+            )
+        self._of_documents += TokenCounts(
+            documents=sizes.size,
+            tokens=int(sizes.sum()),
+            failed_documents=self._failed,
+            empty_documents=int((sizes == 0).sum()),
+            too_long_documents=too_long.size,
+            too_long=int(too_long.sum()),
+        )
+        self._failed = 0
+
+    def _deal(self, group: _Group, delivered: int) -> Iterator[StepResult]:
+        step = self._batch_size * self._world.size
+        for row in range(delivered, len(group.sizes)):
+            self._rows.append((group, row))
+            if len(self._rows) == step:
+                first = self._world.rank * self._batch_size
+                yield self._step(range(first, first + self._batch_size))
+
+    def _end(self) -> Iterator[StepResult]:
+        """Yield the last step, which the ranks share evenly, and what is to be said without a batch."""
+        rest, (rank, size) = len(self._rows), self._world
+        if rest and not self._drop_last:
+            start, stop = rest * rank // size, rest * (rank + 1) // size
+            # With fewer rows than ranks, some repeat one.
+            yield self._step(range(start, stop) if start < stop else [rank % rest])
+            rest = 0
+        if not self._position:
+            counts = self._of_documents
+            why = f"drop_last=True leaves out its {rest} rows" if rest else "no row came of its documents"
+            raise LoadError(
+                f"An epoch has no batch: {why}. It has {counts.documents} documents with {counts.tokens} tokens, of "
+                f"which {counts.empty_documents} are empty and {counts.too_long_documents} are too long for a row; "
+                f"{counts.failed_documents} more failed.{self._last_reason()}"
+            )
+        dropped = sum(int(group.sizes[row]) for group, row in self._rows)
+        self._of_rows += TokenCounts(not_full=dropped)
+        cursor = self._next.to_state(self._of_documents + self._of_rows)
+        yield StepResult(self._position, failures=self._take_failures(), cursor=cursor, is_step=False)
+
+    def _step(self, mine: Sequence[int]) -> StepResult:
+        dealt, self._rows = self._rows, []
+        first, self._position = self._position, self._position + len(dealt)
+        group, row = dealt[-1]
+        filled = sum(int(group.sizes[row]) for group, row in dealt)
+        padding = len(dealt) * self._rule.length - filled
+        self._of_rows += TokenCounts(rows=len(dealt), delivered=filled, padding=padding)
+        failures = self._take_failures()
+        batch = self._make(_gather([dealt[place] for place in mine], [first + place for place in mine]), failures)
+        cursor = group.after(row).to_state(group.counts + self._of_rows)
+        return StepResult(self._position, batch, failures=failures, cursor=cursor)
+
+    def _take_failures(self) -> tuple[SampleFailure, ...]:
+        failures, self._failures = tuple(self._failures), []
+        return failures
+
+    def _last_reason(self) -> str:
+        return f" The last reason: {self._failures[-1].reason}" if self._failures else ""
+
+
+def _gather(rows: list[tuple[_Group, int]], numbers: list[int]) -> Rows:
+    """Put rows of one or several groups together."""
+    columns: tuple[list[Any], ...] = ([], [])
+    documents: list[Encoded] = []
+    indices: list[int] = []
+    offsets = [0]
+    for group, row in rows:
+        first, last = group.rows.offsets[row], group.rows.offsets[row + 1]
+        for each in group.rows.documents[first:last].tolist():
+            documents.append(group.documents[each])
+            indices.append(group.indices[each])
+        columns[0].append(group.rows.starts[first:last])
+        columns[1].append(group.rows.stops[first:last])
+        offsets.append(len(documents))
+    starts, stops = map(np.concatenate, columns)
+    places = np.arange(len(documents), dtype=np.int64)
+    packed = PackedRows(places, starts, stops, np.array(offsets, np.int64))
+    return Rows(packed, numbers, np.array(indices, np.int64), documents)

@@ -1,0 +1,323 @@
+"""A ready-made loader of text: from documents or token files to batches of packed rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from spdl._check import check_choice, check_flag, check_int, positive, refuse
+from spdl.dataloader._media.batch_maker import OutputKind, to_torch
+from spdl.dataloader._media.batches import UserCode
+from spdl.dataloader._media.epoch_loader import EpochLoader
+from spdl.dataloader._media.loader_state import Identity, LoaderProgress, find_world
+from spdl.dataloader._media.media_iterator import Cursor, EpochSteps, StepResult
+from spdl.dataloader._text.counts import TokenCounts, counts_of
+from spdl.dataloader._text.documents import is_map_style, lengths_of
+from spdl.dataloader._text.packer import StreamSteps
+from spdl.dataloader._text.text_batch import TextBatch
+from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows
+from spdl.io import PackedRows, RowWriter
+from spdl.io._shared import PackingRule
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
+from spdl.pipeline._for_loaders import tell_arguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
+from spdl.source import EpochOrder
+from spdl.source._shared import warn_of_idle_rank
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Packing = Literal["best-fit", "first-fit", "concat"]
+Split = Literal["never", "long", "always"]
+OnTextError = Literal["raise", "skip"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TextStatistics(PipelineStatistics):
+    """The counts and times of a `TextLoader`'s pipeline, and what became of the tokens.
+
+    Attributes:
+        tokens: What became of documents and tokens until the batch that the loop received last.
+
+    Example:
+        >>> from spdl.dataloader import TextLoader
+        >>> loader = TextLoader(["ab", "c"], 1, length=4, tokenizer=lambda text: [*map(ord, text)], output="numpy")
+        >>> for batch in loader:
+        ...     pass
+        >>> loader.statistics().tokens.delivered
+        3
+    """
+
+    tokens: TokenCounts = dataclasses.field(default_factory=TokenCounts)
+
+
+class TextLoader(EpochLoader[TextBatch]):
+    """A loader of text: tokenized, packed into rows of one length, shuffled, shared among ranks, in batches.
+
+    Each loop over it is an epoch. A batch is a `TextBatch`: it unpacks as tokens and labels, and has positions,
+    segments and bounds, so that documents in a row need not see each other. What a batch has is the same whatever the
+    number of threads, and the rows of a step of all ranks together are the same whatever the number of ranks.
+
+    **Token files**, and lists of arrays of ids, have known lengths: `spdl.source.PackedOrder` packs them, and a batch
+    is one native call. Any number of ranks share the rows, an epoch has a length, and it is resumed at once.
+
+    **Texts**, and ids of which the lengths are not known, are packed as they come: a group of documents is tokenized in
+    `num_threads` threads and packed together. Nobody can say which rows a rank has before all documents in front of
+    them are tokenized. So each rank tokenizes all of them, and takes its rows: all ranks take equally many steps, and a
+    state fits any number of ranks. With more than some dozen ranks, or for many epochs, write token files first.
+
+    No token is lost in silence: ``statistics().tokens`` and the state say what became of all of them.
+
+    Args:
+        source: Token files (`spdl.source.TokenFiles`); or a sequence, such as `spdl.source.JsonLines`,
+            `spdl.source.ParquetFiles`, `spdl.source.HuggingFaceDataset` or a list; or any iterable, such as
+            `spdl.source.StreamedJsonLines`, in whose order documents then come. Its documents are texts (str, or bytes
+            in UTF-8), records with a text, or without a `tokenizer` ids: arrays, lists, or records with ``input_ids``
+            or ``tokens`` and, as they like, ``loss_mask``.
+        batch_size: The rows of a batch of one rank.
+        length: The tokens of a row.
+        tokenizer: What turns a text into ids: whatever `Tokenize` takes, or a `Tokenize`, which can put ids at the
+            beginning and the end of each document. None if the source has ids.
+        tokens_per_batch: The tokens of a batch of one rank in place of `batch_size`, a multiple of `length`.
+        field: The field of a record that the tokenizer gets. None gives it the whole record: a chat, say.
+        packing: ``"best-fit"`` wastes least. ``"first-fit"`` keeps neighbours closer together. ``"concat"`` fills one
+            row after the other. See `spdl.source.PackedOrder`.
+        split: Which documents may be divided among rows: ``"never"``, ``"long"``, ``"always"``. None is ``"always"``
+            for ``"concat"``, else ``"long"``.
+        too_long: With ``split="never"``, what becomes of a document that is longer than a row: ``"error"``, or
+            ``"drop"``, which counts it.
+        align: Each document begins at a multiple of this in its row.
+        window: About how many documents are packed together. None is 131,072 for token files and 1,024 for texts, of
+            which the first groups are smaller. After a resume, the texts of a group are tokenized again.
+        labels: ``"shifted"``: the label of a token is the next one. ``"unshifted"``: for models that shift labels
+            themselves. None makes none. See `spdl.io.RowWriter`.
+        vocab_size: Ids must be less than this. None checks nothing.
+        pad_id: The id of padding.
+        shuffle: Whether each epoch has its own order. Not for iterables, which have their own.
+        order: Your own order instead: an `spdl.source.EpochOrder` of the documents of a sequence of texts, such as a
+            mixture; or an `spdl.source.PackedOrder` of token files, which then says what is packed how.
+        seed: The seed of the order, from 0 to 2**64 - 1.
+        drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks. If not, the
+            ranks share them evenly, and if there are fewer rows than ranks, some get the same row.
+        batch_transform: Applied to each batch. The loop gets its result.
+        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
+        device: The device for the loop's tensors, such as ``"cuda"``. None leaves them in main memory.
+        on_error: How to treat documents that cannot be read or tokenized: ``"raise"`` raises in the loop, ``"skip"``
+            leaves them out, counts them and lists them in ``loader.failures``. Errors that are not tied to one document
+            are always raised.
+        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
+        world_size: The number of ranks.
+        num_threads: How many threads work. None takes the cores that this process may use, bounded by its control
+            groups, and divided by ``LOCAL_WORLD_SIZE``.
+        prefetch: How many finished batches wait for the loop.
+        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
+
+    Attributes:
+        dataset: The source.
+        batch_size: The rows of a batch.
+        drop_last: Whether the rest is left out.
+
+    Raises:
+        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
+        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import TextLoader
+        >>> texts = ["abc", "de", "fghi"]
+        >>> loader = TextLoader(texts, 1, length=6, tokenizer=lambda text: [*map(ord, text)], output="numpy")
+        >>> for tokens, labels in loader:
+        ...     print(tokens)
+        [[97 98 99  0  0  0]]
+        [[100 101 102 103 104 105]]
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        batch_size: int | None = None,
+        *,
+        length: int,
+        tokenizer: Any = None,
+        tokens_per_batch: int | None = None,
+        field: str | None = "text",
+        packing: Packing = "best-fit",
+        split: Split | None = None,
+        too_long: Literal["error", "drop"] = "error",
+        align: int = 1,
+        window: int | None = None,
+        labels: Literal["shifted", "unshifted"] | None = "shifted",
+        vocab_size: int | None = None,
+        pad_id: int = 0,
+        shuffle: bool = False,
+        order: EpochOrder | None = None,
+        seed: int = 0,
+        drop_last: bool = False,
+        batch_transform: Callable[[TextBatch], Any] | None = None,
+        output: OutputKind = "torch",
+        device: Any = None,
+        on_error: OnTextError = "raise",
+        rank: int | None = None,
+        world_size: int | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        timeout: float | None = None,
+    ) -> None:
+        self._writer = RowWriter(length, labels=labels, align=align, vocab_size=vocab_size, pad_id=pad_id)
+        super().__init__(
+            _count_rows(batch_size, tokens_per_batch, self._writer.length),
+            "documents",
+            seed=seed,
+            drop_last=drop_last,
+            rank=rank,
+            world_size=world_size,
+            output=output,
+            device=device,
+            num_threads=num_threads,
+            prefetch=prefetch,
+            timeout=timeout,
+        )
+        self.dataset = source
+        check_choice("on_error", on_error, get_args(OnTextError))
+        if not (batch_transform is None or callable(batch_transform)):
+            refuse(TypeError, "batch_transform", "a function, or None", batch_transform)
+        rule = PackingRule.of(length, algorithm=packing, split=split, align=align)
+        how = How(
+            rule,
+            check_flag("shuffle", shuffle),
+            self._seed,
+            None if window is None else positive("window", window),
+            check_too_long(too_long),
+        )
+        finish = partial(_finish, labels=labels, output=output, transform=batch_transform)
+        self._rows: KnownRows | StreamedRows = (
+            KnownRows(source, order, how, self._writer, finish)
+            if tokenizer is None and is_map_style(source) and lengths_of(source) is not None
+            else StreamedRows(
+                source, order, how, self._writer, finish, tokenizer=tokenizer, field=field, skips=on_error == "skip"
+            )
+        )
+        self._identity: Identity | None = None
+        self._check_early()
+
+    def __repr__(self) -> str:
+        return f"TextLoader: {self._rows!r} in batches of {self.batch_size}, epoch {self.epoch}"
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch, the same for all ranks.
+
+        Raises:
+            TypeError: If the lengths of documents are not known, so that nobody knows how many rows there will be.
+        """
+        steps = self._make_steps(LoaderProgress())
+        if isinstance(steps, EpochSteps):
+            return len(steps)
+        raise TypeError("This TextLoader has no length: how many rows there are shows when documents are tokenized.")
+
+    def statistics(self) -> TextStatistics:
+        """Return the counts and times of the stages, and what became of the tokens.
+
+        They are of the loop that runs now, or ran last; ``statistics().tokens`` counts over epochs and resumes.
+
+        Raises:
+            RuntimeError: If no loop has begun yet.
+        """
+        found = super().statistics()
+        # The sentence on the bottleneck is made when it is read.
+        given: dict[str, Any] = {
+            each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.name != "bottleneck"
+        }
+        given["bottleneck"] = lambda: found.bottleneck
+        return TextStatistics(**given, tokens=counts_of(self._progress().cursor))
+
+    def _make_steps(self, progress: LoaderProgress) -> EpochSteps | StreamSteps:
+        steps = self._rows.steps(find_world(*self._place), self.batch_size, progress, drop_last=self.drop_last)
+        if isinstance(steps, EpochSteps) and not steps.most and not progress.position:
+            together = f"{self.batch_size} on each of {steps.world.size} ranks"
+            raise ValueError(
+                f"`drop_last=True` would leave out everything: an epoch has {self._rows.size} rows, and a step takes "
+                f"{together}. Choose a smaller `batch_size` or `drop_last=False`."
+            )
+        return steps
+
+    def _warn_if_idle(self, steps: EpochSteps | StreamSteps) -> None:
+        if steps.is_empty:
+            warn_of_idle_rank(*steps.world, self._rows.size or 0, "rows of an epoch", "Take fewer ranks.")
+
+    def _make_identity(self) -> Identity:
+        if self._identity is None:
+            self._identity = self._rows.identify(self._seed)
+        return self._identity
+
+    def _leave(self, cursor: Cursor) -> Cursor:
+        return None if cursor is None else {"counts": cursor["counts"]}
+
+    def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:
+        threads = self._threads()
+        builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+        at_once = self._rows.declare(builder, steps, progress, threads, self.batch_size, drop_last=self.drop_last)
+        pipeline = self._finish(builder, at_once)
+        stages = [*self._rows.arguments(threads), *([_TRANSFER] if self._device is not None else [])]
+        tell_arguments(pipeline, LoaderArguments(type(self).__name__, tuple(stages), source=_SOURCE))
+        return pipeline
+
+
+_SOURCE = "Documents are read there if `source` is an iterable: a sequence is read in `num_threads` threads."
+_TRANSFER = StageArguments(unit="batch", otherwise="One thread copies to the device, which no argument changes.")
+
+
+def check_too_long(too_long: str) -> bool:
+    """Return whether documents that are too long are dropped."""
+    check_choice("too_long", too_long, ("error", "drop"))
+    return too_long == "drop"
+
+
+def _count_rows(batch_size: int | None, tokens_per_batch: int | None, length: int) -> int:
+    if (batch_size is None) == (tokens_per_batch is None):
+        given = (batch_size, tokens_per_batch)
+        refuse(ValueError, "batch_size", "given, or `tokens_per_batch`, but not both", given)
+    if batch_size is not None:
+        return positive("batch_size", batch_size)
+    tokens = check_int("tokens_per_batch", tokens_per_batch, least=length)
+    if tokens % length:
+        refuse(ValueError, "tokens_per_batch", f"a multiple of the {length} tokens of a row", tokens)
+    return tokens // length
+
+
+def _finish(
+    batch: dict[str, Any],
+    rows: PackedRows,
+    indices: NDArray[np.int64],
+    more: dict[str, Any],
+    *,
+    labels: str | None,
+    output: str,
+    transform: Callable[[TextBatch], Any] | None,
+) -> Any:
+    """Return the batch of some rows.
+
+    Args:
+        batch: What `RowWriter` has made of them.
+        rows: What is in them.
+        indices: The position of each segment's document in the source.
+        more: Other fields.
+        labels: How labels are made.
+        output: What arrays become.
+        transform: The user's function of a batch.
+    """
+    numbers = np.repeat(np.arange(rows.offsets.size - 1), np.diff(rows.offsets))
+    batch["documents"] = np.stack([numbers, indices, rows.starts, rows.stops], axis=1)
+    batch |= more
+    if labels is None:
+        batch["labels"] = None
+    made = TextBatch(to_torch(batch) if output == "torch" else batch)
+    if transform is None:
+        return made
+    with UserCode("applying `batch_transform` to a batch"):
+        result = transform(made)
+    if result is None:
+        raise TypeError("`batch_transform` returned None: it must return a batch.")
+    return result
