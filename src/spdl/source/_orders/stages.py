@@ -115,8 +115,8 @@ def former(order: MixedOrder, saved: MixProgress) -> MixedOrder:
     sizes = [phases[-1].size for phases in saved.phases]
     if len(sizes) > len(order.parts):
         raise ValueError(
-            f"it mixes {len(sizes)} parts, and this mix {len(order.parts)}. Keep the parts, with a weight of 0 if none of "
-            "their items may come"
+            f"it mixes {len(sizes)} parts, and this mix {len(order.parts)}. Keep the parts, with a weight of 0 if "
+            "nothing of them may come"
         )
     for part, (before, now) in enumerate(zip(sizes, order._sizes, strict=False)):
         if before > now:
