@@ -47,6 +47,16 @@ class TwoItems:
         (self.folder / "over").touch()
 
 
+class BeginsWhenOver:
+    """An initializer that takes until the source is over: until then each process may get an item, and then both do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self) -> None:
+        wait_for(self.folder / "over")
+
+
 class DiesLate:
     """Item 1 kills its process when the source is over. Item 0 takes until item 1 is done, and longer."""
 
@@ -112,14 +122,15 @@ class DiesAmongOthers:
         return item
 
 
-class EightItems:
-    """Items 0 to 7. It is over when it is told to: processes that know of the end get no more items."""
+class OpenItems:
+    """So many items from 0 on. It is over when it is told to: processes that know of the end get no more items."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
+        self.count = count
 
     def __iter__(self) -> Iterator[int]:
-        yield from range(8)
+        yield from range(self.count)
         wait_for(self.folder / "go on")
 
 
@@ -205,7 +216,7 @@ def test_items_are_run_again_by_others_while_the_new_process_begins(
 ) -> None:
     pipeline = (
         PipelineBuilder[int, int]()
-        .add_source(range(30))
+        .add_source(OpenItems(tmp_path, 30))
         .to(ProcessPoolExecutorConfig(2, BeginsLate(tmp_path), on_death="rerun"))
         .pipe(DiesAmongOthers(tmp_path), output_order=output_order)
         .to(MAIN_PROCESS)
@@ -230,7 +241,7 @@ def test_what_another_process_has_told_counts_before_a_death(
     logging.getLogger("spdl").addHandler(held)
     pipeline = (
         PipelineBuilder[int, int]()
-        .add_source(EightItems(tmp_path))
+        .add_source(OpenItems(tmp_path, 8))
         .to(ProcessPoolExecutorConfig(2, TakesARole(tmp_path), on_death="rerun"))
         .pipe(FailsAndDies(tmp_path), output_order=output_order)
         .to(MAIN_PROCESS)
@@ -255,7 +266,7 @@ def test_no_item_of_others_is_lost_if_a_process_dies_at_the_end(tmp_path: Path, 
     pipeline = (
         PipelineBuilder[int, int]()
         .add_source(TwoItems(tmp_path), continuous=continuous)
-        .to(ProcessPoolExecutorConfig(2, on_death="rerun"), buffer_size=1)
+        .to(ProcessPoolExecutorConfig(2, BeginsWhenOver(tmp_path), on_death="rerun"), buffer_size=1)
         .pipe(DiesLate(tmp_path))
         .to(MAIN_PROCESS)
         .add_sink()
