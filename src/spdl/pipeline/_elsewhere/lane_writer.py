@@ -140,7 +140,8 @@ class LaneWriter:
         self._signs = list(signs)
         self._view = memoryview(ends.memory.map())
         self._mapped = ends.memory.mapped
-        self._slab = Slab(ends.memory, ends.ring, self._mapped)
+        # What is bounded anyway is not given back and taken again.
+        self._slab = Slab(ends.memory, ends.ring, self._mapped, 0 if arena is None else arena.bound.size)
         # For what finds no room there, if this process may map only so much.
         self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
         self._pickler = ItemPickler(reducers)

@@ -248,9 +248,11 @@ class Slab:
         memory: The memory.
         begin: The beginning of the part.
         end: Where it ends.
+        kept: How many bytes it keeps when it needs less.
     """
 
-    def __init__(self, memory: AnonymousMemory, begin: int, end: int) -> None:
+    def __init__(self, memory: AnonymousMemory, begin: int, end: int, kept: int = 0) -> None:
+        self._kept = max(kept, _KEPT)
         self._memory = memory
         self._begin = begin
         self._end = end
@@ -304,10 +306,10 @@ class Slab:
         """Return whether a block of that many bytes is ready, without any work."""
         return bool(self._free.get(block_size(size)))
 
-    def trim(self, kept: int = _KEPT) -> None:
-        """Give memory beyond the last block in use back to the system, except for ``kept`` bytes in all."""
+    def trim(self, kept: int = 0) -> None:
+        """Give memory beyond the last block in use back to the system, except for a number of bytes in all."""
         self._join()
-        keep = max(self._top, self._begin + kept)
+        keep = max(self._top, self._begin + (kept or self._kept))
         if self._backed > keep:
             self._memory.give_up(keep, self._backed)
             self._backed = keep
@@ -316,8 +318,8 @@ class Slab:
         self._until_look = _WINDOW
         peak = max(self._peaks)
         self._peaks = [self._in_use, self._peaks[0]]
-        if self._backed - self._begin > 2 * peak + _KEPT:
-            self.trim(2 * peak + _KEPT // 2)
+        if self._backed - self._begin > 2 * peak + self._kept:
+            self.trim(2 * peak + self._kept // 2)
 
     def _cut(self, size: int) -> int | None:
         begin = self._cut_gap(size)
