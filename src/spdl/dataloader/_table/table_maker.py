@@ -12,7 +12,8 @@ from spdl._processes import RenewedLock
 from spdl.dataloader._media.batch_maker import Maker, OnError, OutputKind, import_torch, other_samples
 from spdl.dataloader._media.batches import SampleFailure, UserCode, describe_failures
 from spdl.dataloader._table.batches import TableBatch
-from spdl.dataloader._table.columns import Codes, Column, Nulls
+from spdl.dataloader._table.columns import Codes, Column, Nulls, Numbers
+from spdl.dataloader._table.packing import Packing
 from spdl.io import LoadError
 from spdl.io._shared import map_tensors
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
@@ -77,6 +78,7 @@ class TableMaker(Maker):
     ) -> None:
         self._files = files
         self._columns = list(columns)
+        self._packing = Packing([each for each in columns if isinstance(each, Numbers | Codes)])
         self._masked = masked
         self._order = order
         self._drawn_from = order if has_own_order else len(files)
@@ -121,15 +123,13 @@ class TableMaker(Maker):
             return self._opened
 
     def _keep(self, table: Any) -> Any:
-        columns = [
-            pa.chunked_array(
-                [column.prepare(chunk) for chunk in found.chunks]
-                # Without rows, the type comes from none.
-                or [column.prepare(pa.array([], found.type))]
-            )
-            for column, found in zip(self._columns, table.columns, strict=True)
-        ]
-        return pa.Table.from_arrays(columns, names=table.column_names)
+        prepared = {}
+        for column in self._columns:
+            found = table.column(column.name)
+            # Without rows there is no chunk that says the type.
+            chunks = [column.prepare(chunk) for chunk in found.chunks or [pa.array([], found.type)]]
+            prepared[column.name] = _piece(pa.chunked_array(chunks))
+        return self._packing.pack(prepared, len(table))
 
     def _read(self, indices: NDArray[np.int64], step: EpochStep, epoch: int) -> tuple[Any, dict[int, str]]:
         """Return the rows that can be had as a table, and why others cannot, by their places."""
@@ -151,15 +151,15 @@ class TableMaker(Maker):
 
     def _find_nulls(self, table: Any) -> dict[int, str]:
         faults: dict[int, str] = {}
-        for column, found in zip(self._columns, table.columns, strict=True):
-            array = _piece(found)
-            inner = column.inner_nulls(array)
-            if inner.size:
+        kept = {name: _piece(table.column(name)) for name in table.column_names}
+        nulls = self._packing.find_nulls(kept) if self._nulls == "error" else {}
+        for column in self._columns:
+            if column.name in kept and (inner := column.inner_nulls(kept[column.name])).size:
                 faults |= dict.fromkeys(inner.tolist(), f"there is a null in the list of the column {column.name!r}")
-            if array.null_count and self._nulls == "error":
+            if column.name in nulls:
                 text = "" if not isinstance(column, Codes) else ", or not in its dictionary"
-                rows = np.flatnonzero(np.asarray(array.is_null()))
-                faults |= dict.fromkeys(rows.tolist(), f"the column {column.name!r} is null{text}")
+                rows = np.flatnonzero(nulls[column.name]).tolist()
+                faults |= dict.fromkeys(rows, f"the column {column.name!r} is null{text}")
         return faults
 
     def _note(self, indices: NDArray[np.int64], reasons: dict[int, str], epoch: int) -> list[SampleFailure]:
@@ -195,6 +195,8 @@ class TableMaker(Maker):
         raise LoadError(describe_failures([each[0] for each in failures.values()], len(indices), self.media, remedy))
 
     def _prepare(self, step: EpochStep, epoch: int) -> None:
+        if self._tables().has_all():
+            return
         begin = int(step.positions[0])
         together = step.end - begin
         end = min(step.end + _AHEAD * together, len(self._order))
@@ -214,12 +216,18 @@ class TableMaker(Maker):
         return np.asarray(self._order.take(epoch, np.arange(min(place, end), end)), np.int64)
 
     def _assemble(self, table: Any, indices: NDArray[np.int64], failures: list[SampleFailure], epoch: int) -> Any:
-        columns, masks = {}, {}
-        for column, found in zip(self._columns, table.columns, strict=True):
-            array = _piece(found)
-            columns[column.name] = column.to_numpy(array)
-            if column.name in self._masked:
-                masks[column.name] = np.array(array.is_valid())
+        kept = {name: _piece(table.column(name)) for name in table.column_names}
+        packed = self._packing.unpack(kept)
+        columns = {
+            column.name: packed[column.name] if column.name in packed else column.to_numpy(kept[column.name])
+            for column in self._columns
+        }
+        nulls = self._packing.find_nulls(kept) if self._masked else {}
+        masks = {
+            column.name: ~nulls[column.name] if column.name in nulls else np.ones(len(table), bool)
+            for column in self._columns
+            if column.name in self._masked
+        }
         arrays: dict[str, Any] = {"columns": columns, "masks": masks, "index": indices}
         if self._output == "torch":
             arrays = map_tensors(import_torch().from_numpy, arrays, np.ndarray)

@@ -45,7 +45,35 @@ def join_tables(tables: list[Any]) -> Any:
 def _take(table: Any, rows: NDArray[np.int64]) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
-    return table.take(pa.array(rows))
+    wanted = pa.array(rows)
+    columns = [
+        _take_lists(column.chunk(0), rows) if _has_plain_lists(column) else column.take(wanted)
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _has_plain_lists(column: Any) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    return is_list and column.num_chunks == 1 and not column.null_count
+
+
+def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any:
+    """Return what ``array.take`` does, without a step for each row: twice as fast for short lists."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    offsets = np.asarray(array.offsets)
+    starts = offsets.take(rows).astype(np.int64, copy=False)
+    lengths = offsets.take(rows + 1) - starts
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    if bounds[-1] > _LARGEST:
+        return array.take(pa.array(rows))
+    places = np.repeat(starts - bounds[:-1], lengths)
+    places += np.arange(len(places))
+    values = array.values.take(pa.array(places))
+    return type(array).from_arrays(pa.array(bounds.astype(offsets.dtype, copy=False)), values, type=array.type)
 
 
 class _Window:
@@ -203,12 +231,12 @@ class GroupTables:
             window = windows.pop(0)
             table = self._table_of(window)
             rows = positions + window.shifts[groups]
+            if rows.min() >= 0:
+                return FoundRows(_take(table, rows), None, [])
             here = np.flatnonzero(rows >= 0)
             for group, error in window.errors.items():
                 if (failed := np.flatnonzero(groups == group)).size:
                     errors.append((failed, error))
-            if here.size == positions.size:
-                return FoundRows(_take(table, rows), None, [])
             if here.size:
                 parts.append(_take(table, rows[here]))
                 places.append(here)
@@ -219,6 +247,10 @@ class GroupTables:
         found = np.concatenate(places)
         turns = np.argsort(found)
         return FoundRows(_take(join_tables(parts), turns), found[turns] if errors else None, errors)
+
+    def has_all(self) -> bool:
+        """Return whether all row groups are here."""
+        return len(self._owners) == len(self._sizes)
 
     def prepare(
         self,
