@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the code that reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
 # Usage: scripts/fuzz.sh NAME [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
-#          (NAME: arrays, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
+#          (NAME: arrays, rows, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
 # The libraries are the wheel's if those are in the cache, otherwise those of builds from source, with the system's FFmpeg.
 # SPDL_FUZZ_LIBRARIES names another folder of such libraries, or is empty ("") for the system's.
@@ -26,6 +26,10 @@ case $name in
       native/core/{buffer,decompressor,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
+  rows)
+    sources=(native/text/{packing,rows}.cpp)
+    libraries=()
+    ;;
   images | clips)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(frame_limit.*|entropy_decoder.*)\.cpp$')
@@ -44,7 +48,7 @@ case $name in
     fi
     ;;
   *)
-    printf 'fuzz: unknown target %q; known are: arrays, images, clips\n' "$name" >&2
+    printf 'fuzz: unknown target %q; known are: arrays, rows, images, clips\n' "$name" >&2
     exit 2
     ;;
 esac
@@ -62,7 +66,10 @@ fi
 readonly folder=build/fuzz/$name-$flavour-$origin
 mkdir -p "$folder"
 root=$PWD
-read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
+packages=()
+if ((${#libraries[@]})); then
+  read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
+fi
 compile() {
   local object=$folder/${1//\//_}.o
   if [[ ! $object -nt $1 ]] || [[ -n $(find native fuzz -name '*.h' -newer "$object" -print -quit) ]]; then

@@ -146,11 +146,14 @@ class Writer {
         std::int32_t number = 0;
         for (auto at = rows_.offsets[row]; at < rows_.offsets[row + 1]; ++at) {
             const auto segment = static_cast<std::size_t>(at);
-            const std::int64_t count = rows_.stops[segment] - rows_.starts[segment];
-            const std::int64_t room = format_.length - used;
-            if (rows_.starts[segment] < 0 || count < 1 || count > room ||
-                rows_.stops[segment] > rows_.lengths[segment]) {
-                throw std::invalid_argument("a row has no room for its segments, or one is not in its document");
+            const std::int64_t start = rows_.starts[segment];
+            const std::int64_t stop = rows_.stops[segment];
+            if (start < 0 || stop <= start || stop > rows_.lengths[segment]) {
+                throw std::invalid_argument("a segment is not in its document");
+            }
+            const std::int64_t count = stop - start;
+            if (count > format_.length - used) {
+                throw std::invalid_argument("a row has no room for its segments");
             }
             const std::int64_t whole = (count + format_.align - 1) / format_.align * format_.align;
             write_segment(segment, begin + static_cast<std::size_t>(used), static_cast<std::size_t>(count));
