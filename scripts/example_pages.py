@@ -149,6 +149,17 @@ def resume_training(record: Record) -> list[str]:
     ]
 
 
+def pretrain_text(record: Record) -> list[str]:
+    """Say how often the run was killed, and whether its losses are the same."""
+    rows = record["rows"]
+    differing = sum(row["loss"] != row["resumed_loss"] for row in rows)
+    same = "All losses are the same to the last bit" if not differing else f"{differing} losses differ"
+    return [
+        f"The second run was killed {len(record['kills'])} times in {len(rows)} steps. {same}.",
+        f"The loss fell from {rows[0]['loss']:.2f} to {rows[-1]['loss']:.2f}.",
+    ]
+
+
 def headspace(record: Record) -> list[str]:
     """Return how much faster training could get."""
     return [
@@ -183,6 +194,7 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
         video_classification,
         audio_keywords,
         resume_training,
+        pretrain_text,
         headspace,
         noisy_neighbour,
     )

@@ -250,6 +250,25 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "pretrain_text": (
+        (
+            "An undisturbed run in one process",
+            (
+                Step("data", "texts", "the standard library"),
+                Step("thread", "TextLoader", "tokenizes, packs, writes rows"),
+                TRAIN,
+            ),
+        ),
+        (
+            "A run that is killed, in 1, 2, 3 and 1 processes",
+            (
+                Step("data", "checkpoint", "model, optimiser, loader"),
+                Step("thread", "TextLoader", "each rank's rows of a step"),
+                TRAIN,
+                Step("main", "SIGKILL", "goes on at the checkpoint"),
+            ),
+        ),
+    ),
     "headspace": (
         (
             "With the loader",

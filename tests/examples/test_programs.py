@@ -96,6 +96,7 @@ PROGRAMS = {
     "video_classification": Expected("epoch  clips/s", 2, "clips_per_second", None, _shares_are_shares),
     "audio_keywords": Expected("epoch  sounds/s", 2, "sounds_per_second", None, _shares_are_shares),
     "resume_training": Expected("step      loss  when resumed", 8, "loss", "--photos", _losses_are_the_same),
+    "pretrain_text": Expected("step      loss  when killed and resumed", 12, "loss", None, _losses_are_the_same),
     "noisy_neighbour": Expected(
         "neighbours  steps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
     ),

@@ -80,7 +80,7 @@ class Tokenized(NamedTuple):
 
 
 _Read = Callable[[int], "tuple[list[int], list[Any] | None, tuple[int, ...] | None]"]
-"""Returns the next few documents: where they are in the source, what the source had there, and a mark behind them."""
+"""Returns the next few documents: their positions in the source, their records, and a mark after them."""
 
 
 class Documents:
@@ -164,8 +164,8 @@ class Documents:
             skipped = sum(1 for _ in islice(records, first))
             if skipped < first:
                 raise ValueError(
-                    f"`source` ended after {skipped} documents, and this epoch goes on at {first}: it is another one "
-                    "than that of the state, or its own iterator, which goes on elsewhere."
+                    f"`source` ended after {skipped} documents, and this epoch goes on at {first}: it is not the "
+                    "source that the state was saved with, or an iterator that was read before."
                 )
         number = first
 

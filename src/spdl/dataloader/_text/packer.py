@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class StreamSteps:
-    """The steps of an epoch of which nobody knows how many there are.
+    """The steps of an epoch whose number is not known.
 
     Args:
         world: This rank, and how many there are.
@@ -168,7 +168,7 @@ class Packer:
         self._numbers: list[int] = []
         self._indices: list[int] = []
         self._failed = 0
-        # Marks of the source, the last of which may be behind the document that the next group begins with.
+        # Marks of the source. The last one may be after the first document of the next group.
         self._marks: list[tuple[int, ...]] = [] if place.mark is None else [place.mark]
         # The failures that no step has told of yet.
         self._failures: list[SampleFailure] = []
@@ -245,7 +245,7 @@ class Packer:
         return group
 
     def _mark_of(self, document: int) -> tuple[int, ...] | None:
-        """Return the last mark that is not behind a document, and forget those before it."""
+        """Return the last mark that is not after a document, and forget those before it."""
         while len(self._marks) > 1 and self._marks[1][0] <= document:
             del self._marks[0]
         return self._marks[0] if self._marks and self._marks[0][0] <= document else None

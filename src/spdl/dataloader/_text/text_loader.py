@@ -59,16 +59,16 @@ class TextLoader(EpochLoader[TextBatch]):
     """A loader of text: tokenized, packed into rows of one length, shuffled, shared among ranks, in batches.
 
     Each loop over it is an epoch. A batch is a `TextBatch`: it unpacks as tokens and labels, and has positions,
-    segments and bounds, so that documents in a row need not see each other. What a batch has is the same whatever the
-    number of threads, and the rows of a step of all ranks together are the same whatever the number of ranks.
+    segments and bounds, so that documents in a row need not see each other. A batch is the same whatever the number of
+    threads, and the rows of a step of all ranks together are the same for each number of ranks, if they are as many.
 
     **Token files**, and lists of arrays of ids, have known lengths: `spdl.source.PackedOrder` packs them, and a batch
     is one native call. Any number of ranks share the rows, an epoch has a length, and it is resumed at once.
 
-    **Texts**, and ids of which the lengths are not known, are packed as they come: a group of documents is tokenized in
-    `num_threads` threads and packed together. Nobody can say which rows a rank has before all documents in front of
-    them are tokenized. So each rank tokenizes all of them, and takes its rows: all ranks take equally many steps, and a
-    state fits any number of ranks. With more than some dozen ranks, or for many epochs, write token files first.
+    **Texts**, and ids of unknown lengths, are packed as they come: a group of documents is tokenized in `num_threads`
+    threads and packed together. The rows of a rank are known only when all documents before them are tokenized. So each
+    rank tokenizes all of them, and takes its rows: all ranks take equally many steps, and a state fits any number of
+    ranks. With more than some dozen ranks, or for many epochs, write token files first.
 
     No token is lost in silence: ``statistics().tokens`` and the state say what became of all of them.
 
@@ -210,7 +210,7 @@ class TextLoader(EpochLoader[TextBatch]):
         """Return the number of batches of a whole epoch, the same for all ranks.
 
         Raises:
-            TypeError: If the lengths of documents are not known, so that nobody knows how many rows there will be.
+            TypeError: If the lengths of documents are not known, so the number of rows is not known either.
         """
         steps = self._make_steps(LoaderProgress())
         if isinstance(steps, EpochSteps):

@@ -66,7 +66,7 @@ class _Step(NamedTuple):
     start: int
     """The place in the epoch where the step of all ranks begins."""
     stop: int
-    """Where it ends; the rows behind the last one are dropped."""
+    """Where it ends; the rows after the last step are dropped."""
     step: EpochStep
 
 

@@ -49,7 +49,7 @@ class Tokenize:
         tokenizer: One of these:
 
             * a ``tokenizers.Tokenizer``, or the path of its file, ``tokenizer.json``;
-            * a fast tokenizer of ``transformers``, of which its ``backend_tokenizer`` is used;
+            * a fast tokenizer of ``transformers``: its ``backend_tokenizer`` is used;
             * a ``tiktoken.Encoding``, for which text that looks like a special token is ordinary text;
             * any function that turns a text into ids, a sequence of ints or an array. It may return a mapping instead
               with ``input_ids`` and, as it likes, ``loss_mask`` with a flag for each token, which chat templates of
@@ -57,7 +57,7 @@ class Tokenize:
         add_special_tokens: Whether a tokenizer of Hugging Face puts the tokens around a text that its own template
             says. Of no meaning for others.
         bos_token_id: An id to put before each text. None puts none.
-        eos_token_id: An id to put behind each text. None puts none.
+        eos_token_id: An id to put after each text. None puts none.
         on_error: How to treat a text for which the tokenizer raises, or that is not UTF-8. ``"raise"`` raises.
             ``"skip"`` has None in its place. Errors that are not about a text, such as MemoryError, are always raised.
 
@@ -233,7 +233,7 @@ _SPECIAL = "encode_special_tokens"
 
 
 class _HuggingFace(_Encoder):
-    """A tokenizer of ``tokenizers``, of which each thread has a copy: to change one while another encodes is an error.
+    """A tokenizer of ``tokenizers``. Each thread has a copy: changing one while another thread encodes is an error.
 
     Args:
         tokenizer: The tokenizer, which stays as it is.

@@ -53,7 +53,7 @@ def zstd_frames(read: Read, offset: int = 0) -> Iterator[tuple[int | None, bytes
                 start = None
         if not stream.between_frames():
             raise FormatError(
-                f"the zstd data is damaged: a frame goes on behind its last block, before {source.position}"
+                f"the zstd data is damaged: a frame continues after its last block, at byte {source.position}"
             )
 
 

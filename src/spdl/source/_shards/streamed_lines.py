@@ -183,7 +183,7 @@ class LineReader:
         yield from self._number_lines(place, [b"".join(parts)])
 
     def _note(self, file: int, offset: int, parts: list[bytes], piece: bytes) -> None:
-        """Make a mark of the beginning of a piece, unless the line before goes on behind it."""
+        """Make a mark of the beginning of a piece, unless the line before continues after it."""
         before = b"".join(parts)
         end = piece.find(b"\n") + 1 if before else 0
         if before and not end:
