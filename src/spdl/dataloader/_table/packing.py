@@ -29,16 +29,13 @@ class Packing:
     """
 
     def __init__(self, columns: Sequence[Numbers | Codes]) -> None:
-        self._columns = list(columns)
         # The widest come first, so all are aligned.
-        ordered = sorted(columns, key=lambda column: -column.dtype.itemsize)
-        fields: list[tuple[Any, ...]] = [(column.name, column.dtype) for column in ordered]
-        fields.append((_NULLS, np.uint8, ((len(fields) + 7) // 8,)))
-        size = np.dtype(fields).itemsize
-        names, formats = [each[0] for each in fields], [each[1:] if len(each) > 2 else each[1] for each in fields]  # noqa: PLR2004
-        plain = np.dtype(fields)
-        offsets = [plain.fields[name][1] for name in names] if plain.fields else []
-        self._record = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": -(-size // 8) * 8})
+        self._columns = sorted(columns, key=lambda column: -column.dtype.itemsize)
+        # By numbers: numpy changes some names.
+        fields: list[tuple[Any, ...]] = [(str(number), each.dtype) for number, each in enumerate(self._columns)]
+        flags = (len(fields) + 7) // 8
+        size = sum(column.dtype.itemsize for column in columns) + flags
+        self._record = np.dtype([*fields, (_NULLS, np.uint8, (flags + -size % 8,))])
 
     def pack(self, columns: Mapping[str, Any], count: int) -> Any:
         """Return a table of columns of which those of numbers are one.
@@ -47,16 +44,17 @@ class Packing:
             columns: The columns by their names, as they are kept.
             count: How many rows they have.
         """
-        rest = {name: array for name, array in columns.items() if name not in self._names()}
+        own = {column.name for column in self._columns}
+        rest = {name: array for name, array in columns.items() if name not in own}
         if not self._columns:
             return pa.table(rest)
         records = np.zeros(count, self._record)
-        values = {column.name: column.to_numpy(columns[column.name]) for column in self._columns}
+        values = [column.to_numpy(columns[column.name]) for column in self._columns]
         # A block of records stays in the cache until all columns are written.
         for start in range(0, count, _BLOCK):
             block = records[start : start + _BLOCK]
-            for name, array in values.items():
-                block[name] = array[start : start + _BLOCK]
+            for number, array in enumerate(values):
+                block[str(number)] = array[start : start + _BLOCK]
         for number, column in enumerate(self._columns):
             if columns[column.name].null_count:
                 nulls = np.asarray(columns[column.name].is_null())
@@ -70,7 +68,7 @@ class Packing:
         if not self._columns:
             return {}
         records = self._records(kept)
-        return {column.name: np.ascontiguousarray(records[column.name]) for column in self._columns}
+        return {column.name: np.ascontiguousarray(records[str(number)]) for number, column in enumerate(self._columns)}
 
     def find_nulls(self, kept: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows are null, of all columns in which some are."""
@@ -85,9 +83,6 @@ class Packing:
                     if nulls.any():
                         found[column.name] = nulls
         return found
-
-    def _names(self) -> set[str]:
-        return {column.name for column in self._columns}
 
     def _records(self, kept: Mapping[str, Any]) -> NDArray[Any]:
         array = kept[_PACKED]
