@@ -16,6 +16,7 @@ from spdl.dataloader import Jagged, TableLoader
 from spdl.io import LoadError
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pytest.importorskip("pyarrow.compute", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
 
@@ -138,6 +139,12 @@ def test_nulls_without_statistics_fail_when_they_are_read(tmp_path: Path) -> Non
     loader = TableLoader(tmp_path / "a.parquet", 2, num_threads=1)
     with pytest.raises(LoadError, match=r"1 of 2 rows of a batch .*\n.*sample 1, .*the column 'a' is null"):
         next(iter(loader))
+
+
+def test_nulls_that_filters_leave_out_are_not_there(tmp_path: Path) -> None:
+    path = write(tmp_path, a=[1, None, 3, 4])
+    (batch,) = TableLoader(path, 4, filters=pa.compute.field("a").is_valid(), num_threads=1)
+    assert batch["a"].tolist() == [1, 3, 4]
 
 
 def test_nulls_mask(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def _refuse_nulls(files: ParquetFiles, fills: Mapping[str, Any]) -> None:
         found = ", ".join(f"{count} in {name!r}" for name, count in counts.items())
         remedy = (
             'Pass nulls="mask", or fill_null={column: value}, or on_error="skip" to leave out rows with nulls, or '
-            "filters such as ~pc.field(column).is_null()."
+            "filters such as pc.field(column).is_valid()."
         )
         refuse(ValueError, "nulls", '"mask", since the statistics of the files count nulls', found, remedy)
 
