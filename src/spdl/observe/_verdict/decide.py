@@ -60,7 +60,8 @@ def verdict(window: Window) -> Verdict:
         >>> with pipeline.auto_stop():
         ...     item = pipeline.get_item()
         ...     found = verdict(watch(find_pipelines(os.getpid())[0], seconds=0.2))
-        >>> found.kind  # doctest: +SKIP - another one if other programs have the cores.
+        >>> # If other programs have the cores, the kind is another one.
+        >>> found.kind  # doctest: +SKIP
         'slow consumer'
     """
     found = _decide(window)
