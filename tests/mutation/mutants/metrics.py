@@ -28,9 +28,9 @@ METRICS = (
     ),
     Mutant(
         "the wait for the lock counts as an op's time",
-        "FunctionNode._call",
-        "            seconds = perf_counter() - start\n            engine.lock.acquire()\n",
-        "            engine.lock.acquire()\n            seconds = perf_counter() - start\n",
+        "FunctionNode._account",
+        "        self.counters.busy_seconds += seconds",
+        "        self.counters.busy_seconds += perf_counter() - start",
         ("test_statistics_say",),
     ),
     Mutant(
