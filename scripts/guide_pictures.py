@@ -51,6 +51,17 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "tables": (
+        (
+            "Columns as tensors",
+            (
+                data("Parquet files", "here, or in a store"),
+                thread("pyarrow", "decodes row groups"),
+                thread("TableLoader", "takes shuffled rows"),
+                loop("loop", "a tensor a column"),
+            ),
+        ),
+    ),
     "text": (
         (
             "Documents that are tokens already",
