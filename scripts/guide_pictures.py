@@ -58,7 +58,7 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
                 data("Parquet files", "here, or in a store"),
                 thread("pyarrow", "decodes row groups"),
                 thread("TableLoader", "takes shuffled rows"),
-                loop("loop", "a tensor a column"),
+                loop("loop", "a tensor per column"),
             ),
         ),
     ),
