@@ -561,7 +561,7 @@ def test_what_may_be_kept_and_is_not_told_is_named(make: Callable[[], Quiet], na
     with pipeline.auto_stop():
         pipeline.get_item(timeout=60)
         pipeline.get_item(timeout=60)
-        with pytest.raises(RuntimeError, match=f"behind a result, its `{name}` may hold .*Give .* the methods"):
+        with pytest.raises(RuntimeError, match=f"after a result, its `{name}` may hold .*Give .* the methods"):
             pipeline.state_dict()
 
 

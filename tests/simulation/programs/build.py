@@ -67,6 +67,9 @@ class Gathering(Aggregator[Any, Any]):
         with self.turn.call():
             return self._take() if self.batch else None
 
+    def held_back(self) -> list[Any]:
+        return self.batch
+
     def _take(self) -> list[Any]:
         batch, self.batch = self.batch, []
         return batch

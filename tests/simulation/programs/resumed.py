@@ -15,7 +15,7 @@ from .expected import Expected
 from .host import Host
 from .lab import Lab
 from .model import expect
-from .program import Aggregate, Consumer, Pipe, Program, all_pipes
+from .program import Aggregate, Consumer, Pipe, Program, Stage, all_pipes, all_stages
 from .run import checked, value_of
 
 _MOST_CUTS = 3
@@ -39,7 +39,13 @@ def _is_certain(program: Program, expected: Expected) -> bool:
     flow = expected.flow
     doubts = expected.must_fail or expected.may_fail or expected.uncertain or flow.unknown or flow.missing
     # What ops make of a whole batch depends on what else is in it, which another run may not repeat.
-    return not (doubts or _may_repeat(program) or any(pipe.op.by_batch for pipe in all_pipes(program)))
+    doubts = doubts or any(pipe.op.by_batch for pipe in all_pipes(program))
+    return not (doubts or _may_repeat(program) or any(map(_drops_held_back, all_stages(program))))
+
+
+def _drops_held_back(stage: Stage) -> bool:
+    """Return whether an aggregator holds items back and drops the last ones, other ones perhaps: it warns of that."""
+    return isinstance(stage, Aggregate) and stage.seed > 0 and stage.drop_last
 
 
 def _may_repeat(program: Program) -> bool:

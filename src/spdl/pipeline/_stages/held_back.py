@@ -42,15 +42,15 @@ def has_leftover(op: object) -> bool:
 def _remedy(op: object) -> str:
     """Return what the author of an aggregator can do, so that its pipeline can be resumed."""
     return (
-        f"G{_two_methods(op)[1:]} If it only puts whole items into lists, `held_back()` will do, which returns those "
-        "that it keeps, or () if it keeps none."
+        f"G{_two_methods(op)[1:]} If it only puts whole items into lists, `held_back()` will do: it returns the items "
+        "that it keeps, or ()."
     )
 
 
 def _two_methods(op: object) -> str:
     return (
-        f"give {type(op).__name__} the methods `state_dict()`, which returns what is left over behind the last result "
-        "as JSON or arrays, and `load_state_dict(state)`."
+        f"give {type(op).__name__} the methods `state_dict()`, which returns its leftover after the last result as "
+        "JSON or arrays, and `load_state_dict(state)`."
     )
 
 
@@ -114,8 +114,8 @@ class HiddenStateCheck:
             if self._tells and (_is_whole(value, known) or not _is_content(value)):
                 continue
             self.found = (
-                f"cannot be resumed exactly: behind a result, its `{name}` may hold a part of its items, which the "
-                f"state would know nothing of. {_remedy(self._op)}"
+                f"cannot be resumed exactly: after a result, its `{name}` may hold a part of its items, which would "
+                f"not be in the state. {_remedy(self._op)}"
             )
             return
 
