@@ -77,6 +77,7 @@ ALIASES = (
     r"|QueueClass|Range|Records?"
     r"|SampleType|Sampling|ScalarWriter|Seconds|StageArguments|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
+    r"|CachePath|Cost|DTypeLike|Integers|Nulls|OnTextError|Packing|Pad|Side|Split|Tokens|TooLong|Unit"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.
 nitpicky = True

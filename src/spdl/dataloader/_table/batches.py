@@ -27,7 +27,7 @@ class Jagged(NamedTuple):
     values: Any
     """The elements of all rows one after the other, (total,)."""
     offsets: Any
-    """Where the rows begin, and where the last one ends: int64 (B + 1,), from 0 to total."""
+    """The first element of each row, and the number of all elements, int64 (B + 1,)."""
 
     @property
     def lengths(self) -> Any:

@@ -12,18 +12,6 @@ class TokenCounts(NamedTuple):
     All tokens are accounted for: ``tokens == delivered + too_long + not_full + waiting``. The counts go on over epochs
     and resumes.
 
-    Attributes:
-        documents: All documents that were packed.
-        tokens: Their tokens, also those that begin and end a document.
-        rows: The rows that all ranks together have received.
-        delivered: The tokens in these rows that are not padding.
-        padding: The padding in these rows.
-        failed_documents: Documents that could not be read or tokenized, which are not among `documents`.
-        empty_documents: Documents without tokens, which are in no row.
-        too_long_documents: Documents that were dropped, since ``split="never"`` and they are longer than a row.
-        too_long: Their tokens.
-        not_full: The tokens at the end of epochs that ``drop_last=True`` has dropped.
-
     Example:
         >>> from spdl.dataloader import TokenCounts
         >>> TokenCounts(tokens=12, delivered=10, not_full=2).waiting
@@ -31,15 +19,25 @@ class TokenCounts(NamedTuple):
     """
 
     documents: int = 0
+    """All documents that were packed."""
     tokens: int = 0
+    """Their tokens, also those that begin and end a document."""
     rows: int = 0
+    """The rows that all ranks together have received."""
     delivered: int = 0
+    """The tokens in these rows that are not padding."""
     padding: int = 0
+    """The padding in these rows."""
     failed_documents: int = 0
+    """Documents that could not be read or tokenized, which are not among `documents`."""
     empty_documents: int = 0
+    """Documents without tokens, which are in no row."""
     too_long_documents: int = 0
+    """Documents that were dropped, since ``split="never"`` and they are longer than a row."""
     too_long: int = 0
+    """Their tokens."""
     not_full: int = 0
+    """The tokens at the end of epochs that ``drop_last=True`` has dropped."""
 
     @property
     def waiting(self) -> int:

@@ -26,7 +26,7 @@ class TextBatch(LabelledBatch):
     tokens: Any
     """The ids, int32 (B, L)."""
     labels: Any
-    """The id that each token is to predict, int32 (B, L), and -100 where none is; None with ``labels=None``."""
+    """The id that each token should predict, int32 (B, L), or -100 for none; None with ``labels=None``."""
     position_ids: Any
     """The place of each token in its document, or its part of one, int32 (B, L)."""
     segment_ids: Any
@@ -40,5 +40,5 @@ class TextBatch(LabelledBatch):
     index: Any
     """The number of each row in the epoch, int64 (B,)."""
     documents: Any
-    """What is in the rows: for each segment its row, the position of its document in the source, and its first token
-    and the one after its last in the document, int64 (S, 4)."""
+    """The segments of the rows, int64 (S, 4), with the row of each, the position of its document in the source, and its
+    first token in the document and the one after its last."""

@@ -24,28 +24,26 @@ class PackingCounts(NamedTuple):
     """How many documents and tokens were packed, and how many were left out.
 
     All tokens are accounted for: ``tokens == packed_tokens + too_long_tokens``.
-
-    Attributes:
-        length: The number of tokens of a row.
-        documents: All documents that were given.
-        tokens: Their tokens.
-        rows: The rows that were made.
-        packed_tokens: The tokens in the rows.
-        empty_documents: Documents without tokens, which are in no row.
-        split_documents: Documents that were divided among several rows.
-        too_long_documents: Documents that were dropped since they are longer than a row.
-        too_long_tokens: Their tokens.
     """
 
     length: int
+    """The number of tokens of a row."""
     documents: int = 0
+    """All documents that were given."""
     tokens: int = 0
+    """Their tokens."""
     rows: int = 0
+    """The rows that were made."""
     packed_tokens: int = 0
+    """The tokens in the rows."""
     empty_documents: int = 0
+    """Documents without tokens, which are in no row."""
     split_documents: int = 0
+    """Documents that were divided among several rows."""
     too_long_documents: int = 0
+    """Documents that were dropped since they are longer than a row."""
     too_long_tokens: int = 0
+    """Their tokens."""
 
     @property
     def fill(self) -> float:

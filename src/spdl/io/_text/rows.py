@@ -18,36 +18,31 @@ class PackedRows(NamedTuple):
 
     Row ``r`` has the segments from ``offsets[r]`` to before ``offsets[r + 1]``, in this order. Segment ``s`` has the
     tokens from ``starts[s]`` to before ``stops[s]`` of the document ``documents[s]``.
-
-    Attributes:
-        documents: The number of each segment's document, as int64.
-        starts: The first token of each segment in its document, as int64.
-        stops: The token after the last one of each segment in its document, as int64.
-        offsets: Where the segments of each row begin, and their number at the end, as int64.
     """
 
     documents: NDArray[np.int64]
+    """The number of each segment's document, as int64."""
     starts: NDArray[np.int64]
+    """The first token of each segment in its document, as int64."""
     stops: NDArray[np.int64]
+    """The token after the last one of each segment in its document, as int64."""
     offsets: NDArray[np.int64]
+    """Where the segments of each row begin, and their number at the end, as int64."""
 
 
 class PackedRow(NamedTuple):
-    """A row of a stream, with the tokens of its documents.
-
-    Attributes:
-        documents: The number of each segment's document in the stream, counted from 0.
-        starts: The first token of each segment in its document.
-        stops: The token after the last one of each segment in its document.
-        tokens: The tokens of each segment's whole document.
-        loss_masks: For each segment's whole document, whether a token counts in the loss; None if all do.
-    """
+    """A row of a stream, with the tokens of its documents."""
 
     documents: list[int]
+    """The number of each segment's document in the stream, counted from 0."""
     starts: list[int]
+    """The first token of each segment in its document."""
     stops: list[int]
+    """The token after the last one of each segment in its document."""
     tokens: list[NDArray[Any]]
+    """The tokens of each segment's whole document."""
     loss_masks: list[NDArray[Any]] | None = None
+    """For each segment's whole document, whether a token counts in the loss; None if all do."""
 
 
 class MappedDocuments(Protocol):

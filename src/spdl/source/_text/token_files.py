@@ -142,7 +142,7 @@ class TokenFiles(ShardedRecords[Tokens, TokenShard]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type that holds the ids of all files: theirs, if all have the same."""
+        """The type that holds the ids of all files. If they have the same type, it is that type."""
         return self._dtype
 
     @property
@@ -152,7 +152,7 @@ class TokenFiles(ShardedRecords[Tokens, TokenShard]):
 
     @property
     def block_sizes(self) -> list[int]:
-        """A new list of how many documents lie together: in each file, and in each row group of a Parquet file.
+        """How many documents lie together in each file, or in each row group of a Parquet file, as a new list.
 
         `BlockShuffledOrder` takes it as ``block``, so that an epoch in random order reads few of them at a time.
         """
