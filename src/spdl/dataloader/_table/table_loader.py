@@ -74,7 +74,7 @@ class TableLoader(MediaLoader[TableBatch]):
         on_error: How to treat rows that cannot be loaded, since their row group is damaged or a value is null:
             ``"raise"``, ``"skip"`` or ``"refill"``; see `ImageLoader`.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment. Each rank
-            decodes all row groups, since its rows lie in all of them. `spdl.source.ParquetFiles.split` gives each rank
+            decodes all row groups, since its rows lie in all of them. ``ParquetFiles.split()`` gives each rank
             its own files instead.
         world_size: The number of ranks.
         num_threads: How many threads load, up to four. None takes the cores that this process may use, bounded by its
