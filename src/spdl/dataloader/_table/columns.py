@@ -1,4 +1,4 @@
-"""What becomes of each type of column: the rules, by which a schema is accepted or refused before anything is read."""
+"""The rule for each type of column. By these rules, a schema is accepted or refused before anything is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Column(abc.ABC):
 
     Args:
         name: Its name.
-        fill: What takes the place of nulls; None if nulls are errors or masked.
+        fill: The value that replaces nulls; None if nulls are errors or masked.
     """
 
     def __init__(self, name: str, fill: Any = None) -> None:
@@ -35,7 +35,7 @@ class Column(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, array: Any) -> Any:
-        """Return a piece of the column as it is kept: all that can be done once for each row."""
+        """Return a piece of the column in the kept form: all work that is needed only once per row is done."""
 
     @abc.abstractmethod
     def to_numpy(self, array: Any) -> Any:
@@ -52,7 +52,7 @@ class Numbers(Column):
     def __init__(self, name: str, type_: Any, fill: Any = None) -> None:
         super().__init__(name, fill)
         self._kept, self.dtype = _number_type(type_)
-        # A number would be rounded, or begin anew from the other end, in silence.
+        # NumPy would round a number, or let it overflow, in silence.
         if fill is not None:
             try:
                 self._scalar = pa.scalar(bool(fill) if self.dtype == np.bool_ else fill).cast(self._kept)
@@ -64,7 +64,7 @@ class Numbers(Column):
         return found if self.fill is None else found.fill_null(self._scalar)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        # Zeros are no guess: the mask says where they are.
+        # Zeros are not a guess: the mask shows them.
         return _view(array.fill_null(0) if array.null_count else array, self.dtype)
 
 
@@ -180,7 +180,7 @@ def plan_columns(schema: Any, dictionaries: Mapping[str, Any], fills: Mapping[st
     Args:
         schema: The schema.
         dictionaries: The dictionary of each column of text.
-        fills: What takes the place of nulls, by the names of columns.
+        fills: The values that replace nulls, by the names of columns.
 
     Raises:
         ValueError: If a column has a type that has no array; the message names all of these.
@@ -240,7 +240,7 @@ def _number_type(type_: Any) -> tuple[Any, np.dtype[Any]]:
     """Return the type in which numbers are kept, and that of arrays.
 
     Raises:
-        TypeError: If they are no numbers.
+        TypeError: If they are not numbers.
     """
     if pa.types.is_boolean(type_):
         return pa.uint8(), np.dtype(np.bool_)

@@ -38,7 +38,7 @@ class Packing:
         self._record = np.dtype([*fields, (_NULLS, np.uint8, (flags + -size % 8,))])
 
     def pack(self, columns: Mapping[str, Any], count: int) -> Any:
-        """Return a table of columns of which those of numbers are one.
+        """Return a table in which all columns of numbers are one column of records.
 
         Args:
             columns: The columns by their names, as they are kept.

@@ -25,7 +25,7 @@ class TableLoader(MediaLoader[TableBatch]):
     decoded without the GIL, kept, and shared by all threads; the rows of a batch are taken from them by one operation
     for each column.
 
-    A batch is a `TableBatch`, a dict of columns by their names. What becomes of a column depends on its type alone:
+    A batch is a `TableBatch`, a dict of columns by their names. The array of a column depends on its type alone:
 
     * integers, floats and bools: an array (B,) of the same type;
     * timestamps, dates, times and durations: int64, or int32 for ``date32`` and ``time32``: the number of units that
@@ -44,7 +44,7 @@ class TableLoader(MediaLoader[TableBatch]):
         filters: Which rows to load, as `ParquetFiles` takes them; that class has an argument for its own. The length
             of the loader is exact: the columns in the condition are read once, when the loader is made, except in row
             groups whose statistics exclude all rows.
-        nulls: What becomes of nulls in columns that are not in `fill_null`. ``"error"``: a row with a null fails, see
+        nulls: How to treat nulls in columns that are not in `fill_null`. ``"error"``: a row with a null fails, see
             `on_error`; if the statistics of the files count nulls, the loader cannot be made, unless rows may fail or
             are filtered. ``"mask"``: a null becomes 0, the code -1 or an empty list, and ``batch.masks[name]`` is
             False there, for all columns that may have nulls by the schema. Nulls among the elements of a list are
@@ -60,8 +60,8 @@ class TableLoader(MediaLoader[TableBatch]):
             all orders of rows are equally likely, as far as `ShuffledOrder` has it. If not, row groups come in a random
             order, and as many as fit into half of `cache_bytes` are shuffled together, row by row
             (`BlockShuffledOrder`): each row group is decoded once in an epoch, and a batch has rows of that many
-            groups, not of the whole. ``order=ShuffledOrder(n)`` shuffles everything all the same, and then each batch
-            decodes what its rows lie in.
+            groups, not of the whole. ``order=ShuffledOrder(n)`` still shuffles everything, and then each batch decodes
+            the row groups of its rows.
         order: Your own order instead: an `spdl.source.EpochOrder`.
         seed: The seed of the order and of replacements, from 0 to 2**64 - 1.
         cache_bytes: How many bytes of decoded row groups are kept. Those in use may have more: at least a row group,

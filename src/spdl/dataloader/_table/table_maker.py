@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Row groups of rows that come this many batches later are decoded now, and by half of that they are ready.
 _AHEAD = 32
-# Other threads may still be making those that come so many batches before.
+# How many earlier batches other threads may still be making.
 _BEHIND = 8
 # So many of their places are looked at, and so many that follow each other where a row group is not here.
 _SAMPLED = 256
@@ -126,7 +126,7 @@ class TableMaker(Maker):
         prepared = {}
         for column in self._columns:
             found = table.column(column.name)
-            # Without rows there is no chunk that says the type.
+            # A table without rows may have no chunk to take the type from.
             chunks = [column.prepare(chunk) for chunk in found.chunks or [pa.array([], found.type)]]
             prepared[column.name] = _piece(pa.chunked_array(chunks))
         return self._packing.pack(prepared, len(table))

@@ -1,4 +1,4 @@
-"""What became of tokens: which were delivered, and which were dropped for which reason."""
+"""Counts of tokens: delivered, or dropped for a reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class TokenCounts(NamedTuple):
-    """What became of the documents that a loader has read, and of their tokens; the same on all ranks.
+    """Counts of the documents that a loader has read, and of their tokens; the same on all ranks.
 
     All tokens are accounted for: ``tokens == delivered + too_long + not_full + waiting``. The counts go on over epochs
     and resumes.

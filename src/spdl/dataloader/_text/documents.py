@@ -234,7 +234,7 @@ def _ids_of(record: Any) -> Encoded:
 
 
 def _apart(function: Callable[[Any], Any], record: Any) -> Any:
-    """Return a function's result, or a `Defect` that says why there is none."""
+    """Return a function's result, or a `Defect` with the error."""
     try:
         return function(record)
     except Exception as error:

@@ -121,7 +121,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         return self._pack() if len(self._gathered) >= self._size else None
 
     def flush(self) -> list[PackedRow] | None:
-        """Return the rows of the last documents, or None if there are none. The next window is a stream's first."""
+        """Return the rows of the last documents, or None without documents. The next window is a stream's first."""
         rows = self._pack() if self._gathered else None
         self._size = min(_FIRST_WINDOW, self._window)
         return rows

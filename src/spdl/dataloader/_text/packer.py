@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where an epoch goes on: at a row of a group. It is small whatever is in memory, since a group is packed again.
+    """The place at which an epoch continues: a row of a group. It is small, since the group is packed again.
 
     Attributes:
         group: The group of the next row.
@@ -170,7 +170,7 @@ class Packer:
         self._failed = 0
         # Marks of the source. The last one may be after the first document of the next group.
         self._marks: list[tuple[int, ...]] = [] if place.mark is None else [place.mark]
-        # The failures that no step has told of yet.
+        # The failures that no step has reported yet.
         self._failures: list[SampleFailure] = []
         # The rows of the next step, and where they end.
         self._rows: list[tuple[_Group, int]] = []
@@ -295,7 +295,7 @@ class Packer:
                 yield self._step(range(first, first + self._batch_size))
 
     def _end(self) -> Iterator[StepResult]:
-        """Yield the last step, which the ranks share evenly, and what is to be said without a batch."""
+        """Yield the last step, which the ranks share evenly, and reports that come without a batch."""
         rest, (rank, size) = len(self._rows), self._world
         if rest and not self._drop_last:
             start, stop = rest * rank // size, rest * (rank + 1) // size

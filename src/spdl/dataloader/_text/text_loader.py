@@ -41,7 +41,7 @@ class TextStatistics(PipelineStatistics):
     """The counts and times of a `TextLoader`'s pipeline, and what became of the tokens.
 
     Attributes:
-        tokens: What became of documents and tokens until the batch that the loop received last.
+        tokens: The counts of documents and tokens up to the batch that the loop received last.
 
     Example:
         >>> from spdl.dataloader import TextLoader
@@ -80,7 +80,7 @@ class TextLoader(EpochLoader[TextBatch]):
             or ``tokens`` and, as they like, ``loss_mask``.
         batch_size: The rows of a batch of one rank.
         length: The tokens of a row.
-        tokenizer: What turns a text into ids: whatever `Tokenize` takes, or a `Tokenize`, which can put ids at the
+        tokenizer: Turns a text into ids: a tokenizer that `Tokenize` takes, or a `Tokenize`, which can put ids at the
             beginning and the end of each document. None if the source has ids.
         tokens_per_batch: The tokens of a batch of one rank in place of `batch_size`, a multiple of `length`.
         field: The field of a record that the tokenizer gets. None gives it the whole record: a chat, say.
@@ -300,8 +300,8 @@ def _finish(
     """Return the batch of some rows.
 
     Args:
-        batch: What `RowWriter` has made of them.
-        rows: What is in them.
+        batch: The arrays of `RowWriter`.
+        rows: The segments of the rows.
         indices: The position of each segment's document in the source.
         more: Other fields.
         labels: How labels are made.

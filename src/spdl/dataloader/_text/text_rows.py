@@ -1,4 +1,4 @@
-"""Where the rows of an epoch come from: an order of rows, or documents whose lengths are found as they come."""
+"""The rows of an epoch: from an order of rows, or from documents whose lengths are found as they come."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ class Tokenize:
             it is a dict with ``tokens`` and ``loss_mask``, as `Pack` takes it.
 
         Raises:
-            Exception: What the tokenizer raised, with a note that says for which text, unless ``on_error="skip"``. For
-                a single text it is always raised.
+            Exception: The tokenizer's exception, with a note that names the text, unless ``on_error="skip"``. For a
+                single text it is always raised.
         """
         alone = isinstance(texts, str | bytes)
         found = self.encode([texts] if alone else list(texts))
@@ -157,7 +157,7 @@ class Tokenize:
         return found
 
     def _widen(self, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """Return a mask with places for the ids around a text: what begins it is given, and its end is to be learnt."""
+        """Return a mask with places for the ids around a text. The loss leaves out its beginning, and not its end."""
         if mask is None:
             return None
         return np.concatenate([np.zeros(len(self._begin), bool), mask, np.ones(len(self._end), bool)])
@@ -315,7 +315,7 @@ class _Tiktoken(_Encoder):
 
 
 class _Function(_Encoder):
-    """A function of the user's, of one text or of what else a source has.
+    """A user's function of one text, or of another kind of record.
 
     Args:
         function: The function.

@@ -116,7 +116,7 @@ def makes_batches(order: EpochOrder) -> bool:
 
 
 def refuse_batches(argument: str, order: EpochOrder) -> None:
-    """Raise ValueError if the positions of an order are batches, where those of items are wanted."""
+    """Raise ValueError if the positions of an order are batches, and not items."""
     if makes_batches(order):
         remedy = "Let `EpochSampler(order).batch_sampler` yield its batches."
         refuse(ValueError, argument, "an order of items, not one that makes batches", order, remedy)

@@ -89,7 +89,7 @@ def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
 
 
 def _begin(order: MixedOrder, saved: MixProgress, size: int) -> None:
-    """Let a mix begin as it was begun before."""
+    """Begin a mix as it was begun in an earlier run."""
     order._begin(saved.phases, saved.tokens, size)
     if saved.near is not None and isinstance(order._turns, TokenTurns):
         order._turns.know(saved.near)

@@ -26,7 +26,7 @@ _DOUBLINGS = 7
 _SAMPLE = 4096
 
 
-# Up to here all lengths make the fingerprint, and of more of them so many.
+# The fingerprint has all lengths up to this number, and a sample of more lengths than that.
 _COMPARED = 2**20
 _DIGESTED = 2**16
 
@@ -84,7 +84,7 @@ class TokenTurns:
         self._take = take
         self._keys = [random_key(seed, -18, part) for part in range(len(lengths))]
         means = [max(int(each[:_SAMPLE].astype(np.int64).sum()), 1) / len(each[:_SAMPLE]) for each in lengths]
-        # How many documents of each part there are to a token of the mix.
+        # The documents of each part per token of the mix.
         self._rates = [weight / mean for weight, mean in zip(self._weights, means, strict=True)]
         self._step = _SEGMENT / sum(self._rates)
         nothing = (0,) * len(lengths)

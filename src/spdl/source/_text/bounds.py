@@ -1,4 +1,4 @@
-"""Where the documents of a flat array of tokens begin and end, by an index that is not trusted."""
+"""The bounds of the documents in a flat array of tokens, from an index that is not trusted."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Edges(Bounds):
 
 
 class Ends(Edges):
-    """Documents that follow each other, and whose ends alone are written.
+    """Documents that follow each other, from an index that has only their ends.
 
     Args:
         edges: Where each ends, in tokens.
@@ -147,7 +147,7 @@ class Ends(Edges):
 
 
 class Spans(Bounds):
-    """Documents between which other tokens may lie.
+    """Documents with other tokens between them, perhaps.
 
     Args:
         starts: Where each begins, in tokens.

@@ -25,7 +25,7 @@ class Sequences(Edges):
 
     Args:
         documents: The first sequence of each document, and the number of sequences.
-        places: Where each sequence begins, in bytes.
+        places: The first byte of each sequence.
         sizes: How many tokens each has.
         unit: How many bytes a token has.
     """

@@ -104,7 +104,7 @@ def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
 
 
 def _read_head(place: Place, head: bytes, options: Options) -> tuple[np.dtype[Any], int, int | None]:
-    """Return the type of the tokens, where they begin, and how many there are if the head says so."""
+    """Return the type of the tokens, their offset in bytes, and their number if the head has it."""
     if head.startswith(_NUMPY):
         return _read_numpy_head(place, head)
     magic, version, count = _LLM_C.unpack(head[: _LLM_C.size]) if len(head) >= _LLM_C.size else (0, 0, 0)

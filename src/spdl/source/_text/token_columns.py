@@ -63,7 +63,7 @@ class Lists:
     """The lists of integers of a column, as NumPy arrays of Arrow's memory.
 
     Args:
-        where: What messages call the column.
+        where: The name of the column in messages.
         column: The column, a chunked array of pyarrow.
 
     Raises:
@@ -117,7 +117,7 @@ def _lists(where: str, chunk: Any) -> tuple[Numbers, Tokens]:
     except (arrow.ArrowException, ValueError) as error:
         raise FormatError(f"{where} is damaged: {error}") from error
     if chunk.null_count:
-        raise FormatError(f"{where} has {chunk.null_count} nulls, which are no documents: write it without them")
+        raise FormatError(f"{where} has {chunk.null_count} nulls, which are not documents: write it without them")
     if arrow.types.is_fixed_size_list(chunk.type):
         values = chunk.flatten()
         offsets = np.arange(len(chunk) + 1) * chunk.type.list_size

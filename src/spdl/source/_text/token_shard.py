@@ -30,7 +30,7 @@ _FEW = 12
 
 
 class Options(NamedTuple):
-    """What users say about files."""
+    """The user's arguments about the files."""
 
     dtype: np.dtype[Any] | None
     vocab_size: int | None
@@ -48,7 +48,7 @@ class Options(NamedTuple):
         if dtype.kind not in "iuf" or dtype.byteorder == ">":
             raise FormatError(f"{place}: its tokens are {dtype.str!r}, and numbers in little-endian order are read")
         if self.vocab_size is not None and dtype.kind == "f":
-            raise FormatError(f"{place}: its tokens are {dtype}, which are no ids of a vocabulary: see `vocab_size`")
+            raise FormatError(f"{place}: its tokens are {dtype}, which are not ids of a vocabulary: see `vocab_size`")
         return dtype
 
     def check_ids(self, place: Place, number: int, ids: Tokens) -> None:
