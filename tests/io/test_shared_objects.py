@@ -22,6 +22,7 @@ from spdl.io import (
     DemuxConfig,
     EncodeConfig,
     FilterGraph,
+    RowWriter,
     convert_frames,
     cpu_storage,
     cuda_config,
@@ -39,6 +40,7 @@ from spdl.io import (
     transfer_buffer_cpu,
 )
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
+from spdl.source import PackedOrder
 from tests.cuda_driver import FakeDriver
 from tests.hammer import ROUNDS, THREADS, assert_agree, hammer
 from tests.io.images import encode, make_image, make_jpeg, write_jpegs
@@ -332,6 +334,20 @@ def test_the_import_leaves_the_gil_off() -> None:
     assert result.stderr == ""
 
 
+def test_row_writer() -> None:
+    lengths = (7, 3, 5)
+    documents = [np.arange(length, dtype=np.uint16) for length in lengths]
+    order, write = PackedOrder(lengths, 10, shuffle=False), RowWriter(10, vocab_size=7)
+
+    def rows() -> Any:
+        return write(order.rows([0, 1]), documents)["tokens"].tolist()
+
+    returned = hammer(rows, lambda: PackedOrder(lengths, 10, shuffle=False).counts)
+    assert_agree(returned)
+    assert returned[0][0] == [[*range(7), *range(3)], [*range(5), 0, 0, 0, 0, 0]]
+    assert returned[1][0] == order.counts
+
+
 def test_every_native_class_is_hammered_here() -> None:
     # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py or av/test_nvdec.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
@@ -354,14 +370,18 @@ def test_every_native_class_is_hammered_here() -> None:
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",
+        "Labels",
         "MappedFile",
         "Muxer",
         "NpzArchive",
+        "PackingAlgorithm",
         "RandomCrop",
         "Request",
+        "Split",
         "TarBytes",
         "TarStream",
         "TarViews",
+        "TokenArrays",
         "VideoBsf",
         "VideoCodec",
         "VideoDecoder",

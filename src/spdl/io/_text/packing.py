@@ -24,6 +24,12 @@ class PackingCounts(NamedTuple):
     """How many documents and tokens were packed, and how many were left out.
 
     All tokens are accounted for: ``tokens == packed_tokens + too_long_tokens``.
+
+    Example:
+        >>> from spdl.source import PackedOrder
+        >>> counts = PackedOrder([7, 3, 5], 10).counts
+        >>> counts.rows, counts.packed_tokens, counts.fill
+        (2, 15, 0.75)
     """
 
     length: int

@@ -18,6 +18,12 @@ class PackedRows(NamedTuple):
 
     Row ``r`` has the segments from ``offsets[r]`` to before ``offsets[r + 1]``, in this order. Segment ``s`` has the
     tokens from ``starts[s]`` to before ``stops[s]`` of the document ``documents[s]``.
+
+    Example:
+        >>> from spdl.source import PackedOrder
+        >>> rows = PackedOrder([7, 3, 5], 10, shuffle=False).rows([0, 1])
+        >>> rows.documents, rows.offsets
+        (array([0, 1, 2]), array([0, 2, 3]))
     """
 
     documents: NDArray[np.int64]
@@ -31,7 +37,18 @@ class PackedRows(NamedTuple):
 
 
 class PackedRow(NamedTuple):
-    """A row of a stream, with the tokens of its documents."""
+    """A row of a stream, with the tokens of its documents.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import Pack
+        >>> pack = Pack(10)
+        >>> pack.accumulate({"tokens": np.arange(7)})
+        >>> pack.accumulate({"tokens": np.arange(3)})
+        >>> (row,) = pack.flush()
+        >>> row.documents, row.starts, row.stops
+        ([0, 1], [0, 0], [7, 3])
+    """
 
     documents: list[int]
     """The number of each segment's document in the stream, counted from 0."""

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
@@ -90,6 +91,8 @@ _SOURCE_GRACE = 0.5
 _SLICE = 0.02
 
 _RUNNING: WeakSet[Engine] = WeakSet()
+# The functions that the interpreter calls at its exit: the latest of these, at least.
+_AT_EXIT: list[partial[None]] = []
 
 
 def watch(engine: Engine) -> None:
@@ -98,11 +101,15 @@ def watch(engine: Engine) -> None:
     before_children_are_awaited(_stop_all, PIPELINES)
     # The last registered function is called first. multiprocessing, and the modules that own worker processes, end
     # these at the exit: a pipeline that still ran then would take that for deaths.
-    try:
-        atexit.unregister(_stop_all)
-    finally:
-        # Also if a Ctrl-C comes in between.
-        atexit.register(_stop_all)
+    # So there is a new one for each engine, registered before the old ones go: a Ctrl-C may come between any two steps.
+    before, stop = list(_AT_EXIT), partial(_stop_all)
+    _AT_EXIT.append(stop)
+    atexit.register(stop)
+    for each in before:
+        atexit.unregister(each)
+        # Other threads do the same.
+        with contextlib.suppress(ValueError):
+            _AT_EXIT.remove(each)
 
 
 def end_threads(engine: Engine, seconds: float) -> list[Thread]:
