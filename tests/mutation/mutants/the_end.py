@@ -106,15 +106,16 @@ THE_END = (
     Mutant(
         "the interpreter ends without stopping pipelines",
         "watch",
-        "atexit.register(_stop_all)",
-        "pass",
+        "atexit.register(stop)",
+        "",
         ("test_the_interpreter_stops_a_pipeline_at_its_exit",),
     ),
     Mutant(
         "an interrupted start leaves other pipelines running at the exit",
         "watch",
-        "    finally:\n        # Also if a Ctrl-C comes in between.\n        atexit",
-        "    except ValueError:\n        pass\n    else:\n        atexit",
+        "    atexit.register(stop)\n    for each in before:\n        atexit.unregister(each)\n",
+        "    for each in before:\n        atexit.unregister(each)\n"
+        "    atexit.register(stop)\n    for each in before:\n",
         ("test_an_interrupted_start_leaves_others_to_be_stopped_at_the_exit",),
     ),
     Mutant(

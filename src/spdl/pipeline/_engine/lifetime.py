@@ -6,8 +6,7 @@ import atexit
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
@@ -92,7 +91,7 @@ _SLICE = 0.02
 
 _RUNNING: WeakSet[Engine] = WeakSet()
 # The functions that the interpreter calls at its exit: the latest of these, at least.
-_AT_EXIT: list[partial[None]] = []
+_AT_EXIT: list[Callable[[], None]] = []
 
 
 def watch(engine: Engine) -> None:
@@ -101,8 +100,12 @@ def watch(engine: Engine) -> None:
     before_children_are_awaited(_stop_all, PIPELINES)
     # The last registered function is called first. multiprocessing, and the modules that own worker processes, end
     # these at the exit: a pipeline that still ran then would take that for deaths.
-    # So there is a new one for each engine, registered before the old ones go: a Ctrl-C may come between any two steps.
-    before, stop = list(_AT_EXIT), partial(_stop_all)
+    before = list(_AT_EXIT)
+
+    # A separate function, so that the one before can stay until it is there: a Ctrl-C may come between any two steps.
+    def stop() -> None:
+        _stop_all()
+
     _AT_EXIT.append(stop)
     atexit.register(stop)
     for each in before:
