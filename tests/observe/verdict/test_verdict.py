@@ -212,29 +212,29 @@ def test_no_more_slots_are_proposed_where_they_would_wait_for_the_gil() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waits", "kind", "says"),
+    ("waits", "says"),
     [
-        # Measured beside two programs that compute, on two cores: ops in Python, ops that are half of it, and zlib.
-        (0.21, "GIL", "they hold the GIL"),
-        (0.1, "GIL", "they hold the GIL"),
-        (0.06, "CPU", "some of them may hold the GIL"),
-        (0.01, "CPU", "Compute less for each item"),
+        # Measured beside programs that compute, on two cores: ops in Python, ops that are half of it, and hashes, which
+        # release the GIL: 10 to 23 %. So nothing is said for sure.
+        (0.33, "some of them may hold the GIL"),
+        (0.1, "some of them may hold the GIL"),
+        (0.01, "Compute less for each item"),
     ],
 )
-def test_the_gil_and_a_lack_of_cores_are_told_apart(waits: float, kind: str, says: str) -> None:
+def test_the_gil_is_in_question_while_cores_are_short(waits: float, says: str) -> None:
     stage = {"concurrency": 2, "cpu": 0.27, "runs": 1 - waits, "waits_for_thread": waits, "waits": 0.0}
     verdict = decide(measures(stage, cores=2.0, cores_used=0.54, cores_waited_for=1.04, cores_idle=0.0))
-    assert verdict.kind == kind
+    assert verdict.kind == "CPU"
     assert says in verdict.sentence()
     assert verdict.bound in (None, 1.0)
 
 
-def test_four_threads_that_lack_cores_wait_for_each_other_now_and_then() -> None:
-    stage = {"cpu": 0.11, "runs": 0.9, "waits_for_thread": 0.09, "waits": 0.0}
-    given = measures(stage, cores=2.0, cores_used=0.5, cores_waited_for=3.2, cores_idle=0.0)
-    assert decide(given).kind == "CPU"
-    many = dataclasses.replace(given.stages[0], waits_for_thread=0.35, runs=0.65)
-    assert decide(dataclasses.replace(given, stages=(many,))).kind == "GIL"
+@pytest.mark.parametrize("waits", [0.09, 0.35, 0.5])
+def test_four_threads_that_lack_cores_wait_for_each_other_whatever_they_hold(waits: float) -> None:
+    stage = {"cpu": 0.11, "runs": 1 - waits, "waits_for_thread": waits, "waits": 0.0}
+    verdict = decide(measures(stage, cores=2.0, cores_used=0.5, cores_waited_for=3.2, cores_idle=0.0))
+    assert verdict.kind == "CPU"
+    assert "Other programs have the cores" in verdict.sentence()
 
 
 def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil() -> None:

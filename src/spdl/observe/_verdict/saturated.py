@@ -379,7 +379,7 @@ def _threads_are_the_limit(window: Window) -> Verdict:
     if holds_gil(window, stage):
         remedy = "More threads gain nothing: run it in processes."
         return Verdict("GIL", stage.name, evidence, remedy, bound=1.0)
-    if waiting := waits_for_threads(stage, evidence.rstrip(".")):
+    if waiting := waits_for_threads(window, stage, evidence.rstrip(".")):
         return waiting
     if _is_computing(window, stage):
         wanted = max(threads + 1, math.ceil(window.cores))
