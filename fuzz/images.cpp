@@ -89,7 +89,15 @@ LoadOptions make_options(Draw& draw) {
             .flip = draw.one_in(2),
             .exact = draw.one_in(2),
             .upright = !draw.one_in(4),
-            .format = array_format(draw)};
+            .format = array_format(draw).padded({1, 20, 200})};
+}
+
+// Asks for ids instead of colours.
+void ask_for_ids(Draw& draw, LoadOptions& options) {
+    options.ids = draw.one_of({IdSource::kIndex, IdSource::kGray16, IdSource::kAny});
+    options.interpolation = Interpolation::kNearest;
+    options.format = ArrayFormat::of_ids(draw.one_of({ElementType::kUint8, ElementType::kUint16, ElementType::kInt64}))
+                         .padded({7, 1, 0});
 }
 
 // Returns a box that lies within most seeds, and now and then one that makes no sense.
@@ -114,6 +122,9 @@ struct Question {
 
     explicit Question(Draw& draw)
         : options(make_options(draw)), images(1 + draw.below(8) % kMostImages), own_memory(draw.one_in(4)) {
+        if (draw.one_in(4)) {
+            ask_for_ids(draw, options);
+        }
         const std::size_t cut = draw.below(4);
         for (std::size_t i = 0; i < images; ++i) {
             if (cut == 0) {
@@ -129,6 +140,9 @@ struct Question {
         batch.decode.backend = draw.one_in(16) ? draw.one_of({&ffmpeg_backend, &libjpeg_turbo_backend}) : nullptr;
         batch.decode.keep_damaged = draw.one_in(2);
         batch.keep_failed = draw.one_in(2);
+        if (draw.one_in(16)) {
+            batch.page = static_cast<int>(draw.below(6)) - 3;
+        }
         batch.num_threads = draw.one_in(100) ? 2 : 1;
     }
 

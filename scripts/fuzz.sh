@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the code that reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
 # Usage: scripts/fuzz.sh NAME [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
-#          (NAME: arrays, rows, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
+#          (NAME: arrays, rows, segments, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
 # The libraries are the wheel's if those are in the cache, otherwise those of builds from source, with the system's FFmpeg.
 # SPDL_FUZZ_LIBRARIES names another folder of such libraries, or is empty ("") for the system's.
@@ -30,6 +30,10 @@ case $name in
     sources=(native/text/{packing,rows}.cpp)
     libraries=()
     ;;
+  segments)
+    sources=(native/image/segments/coco_masks.cpp)
+    libraries=()
+    ;;
   images | clips)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(frame_limit.*|entropy_decoder.*)\.cpp$')
@@ -48,7 +52,7 @@ case $name in
     fi
     ;;
   *)
-    printf 'fuzz: unknown target %q; known are: arrays, rows, images, clips\n' "$name" >&2
+    printf 'fuzz: unknown target %q; known are: arrays, rows, segments, images, clips\n' "$name" >&2
     exit 2
     ;;
 esac

@@ -47,6 +47,7 @@ _PARTS = {
     "soak": _Part(f"{_PYTHON} benchmarks/soak.py --items 100000"),
     "arrays": _Part("scripts/fuzz.sh arrays --seconds 60 --seed {seed}"),
     "rows": _Part("scripts/fuzz.sh rows --seconds 20 --seed {seed}"),
+    "segments": _Part("scripts/fuzz.sh segments --seconds 20 --seed {seed}"),
     "images": _Part("scripts/fuzz.sh images --seconds 60 --seed {seed}"),
     "clips": _Part("scripts/fuzz.sh clips --seconds 60 --seed {seed}"),
     "bugs": _Part(f"{_PYTHON} -m tests.mutation", minutes=15),

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/image_objects.h"
 #include "bindings/modules.h"
 #include "image/jitter/color_jitter.h"
 #include "image/plan/random_crop.h"
@@ -37,6 +38,9 @@ Value checked(std::optional<Value> value, std::string_view what, std::string_vie
 
 std::optional<ElementType> parse_element(std::string_view name) {
     for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
+                                      {"uint16", ElementType::kUint16},
+                                      {"int32", ElementType::kInt32},
+                                      {"int64", ElementType::kInt64},
                                       {"float16", ElementType::kFloat16},
                                       {"float32", ElementType::kFloat32}}) {
         if (name == known) {
@@ -44,6 +48,17 @@ std::optional<ElementType> parse_element(std::string_view name) {
         }
     }
     return std::nullopt;
+}
+
+// The pixel formats that are not FFmpeg's: ids instead of colours.
+IdSource parse_ids(std::string_view pixel_format) {
+    for (const auto& [known, ids] :
+         {std::pair{"index", IdSource::kIndex}, {"gray16", IdSource::kGray16}, {"ids", IdSource::kAny}}) {
+        if (pixel_format == known) {
+            return ids;
+        }
+    }
+    return IdSource::kNone;
 }
 
 // Null for "", which stands for any.
@@ -55,10 +70,15 @@ std::optional<const Backend*> parse_backend(std::string_view name) {
 void make_load_options(LoadOptions* self, std::pair<int, int> target, std::string_view mode, std::pair<int, int> center,
                        std::string_view interpolation, std::string_view pixel_format, std::string_view layout,
                        std::string_view dtype, const PerChannel& scale, const PerChannel& offset, bool flip, bool exact,
-                       bool upright) {
-    const auto channels = checked(parse_channels(pixel_format), "pixel format of our own", pixel_format);
+                       bool upright, const PixelBytes& pad) {
+    const IdSource ids = parse_ids(pixel_format);
     const ElementType type = checked(parse_element(dtype), "dtype", dtype);
     const Layout order = layout == "NCHW" ? Layout::kNchw : Layout::kNhwc;
+    const ArrayFormat format =
+        ids != IdSource::kNone
+            ? ArrayFormat::of_ids(type)
+            : ArrayFormat(checked(parse_channels(pixel_format), "pixel format of our own", pixel_format), order, type,
+                          scale, offset);
     new (self) LoadOptions{{target.first, target.second},
                            checked(parse_fit(mode), "mode", mode),
                            {center.first, center.second},
@@ -66,18 +86,16 @@ void make_load_options(LoadOptions* self, std::pair<int, int> target, std::strin
                            flip,
                            exact,
                            upright,
-                           ArrayFormat(channels, order, type, scale, offset)};
+                           format.padded(pad),
+                           ids};
 }
 
 void bind_load_options(nb::module_& module) {
     nb::class_<LoadOptions>(module, "Request")
         .def("__init__", &make_load_options, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
              nb::arg("interpolation"), nb::arg("pix_fmt"), nb::arg("layout"), nb::arg("dtype"), nb::arg("scale"),
-             nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"));
+             nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"), nb::arg("pad"));
 }
-
-// Boxes are (left, top, right, bottom).
-using BoxSides = std::tuple<int, int, int, int>;
 
 void bind_random_crop(nb::module_& module) {
     nb::class_<RandomCrop>(module, "RandomCrop")
@@ -141,6 +159,13 @@ void bind_color_jitter(nb::module_& module) {
 
 void bind_options(nb::module_& module) {
     bind_load_options(module);
+    nb::class_<HeldIds>(module, "HeldIds")
+        .def(
+            "__init__",
+            [](HeldIds* self, nb::handle array, std::string_view dtype) {
+                new (self) HeldIds(array, checked(parse_element(dtype), "dtype", dtype));
+            },
+            nb::arg("array"), nb::arg("dtype"));
     bind_random_crop(module);
     bind_color_jitter(module);
     nb::class_<DemuxOptions>(module, "DemuxOptions")

@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -14,6 +16,7 @@
 #include "bindings/python_bytes.h"
 #include "core/errors.h"
 #include "image/load/batch.h"
+#include "image/load/id_array.h"
 #include "media/decoder.h"
 #include "media/packet.h"
 
@@ -67,7 +70,38 @@ inline PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet
     return PacketsObject(Packets{std::move(name), std::move(image), std::move(source)});
 }
 
-// Strings are paths, everything else is encoded bytes.
+// An array of ids as Python holds it. Created and destroyed with the GIL held.
+class HeldIds {
+  public:
+    // `type` is the name of the element type, in the machine's order.
+    HeldIds(nanobind::handle array, ElementType type) {
+        if (PyObject_GetBuffer(array.ptr(), &view_, PyBUF_STRIDED_RO) != 0) {
+            throw nanobind::python_error();
+        }
+        constexpr int kSides = 2;
+        constexpr Py_ssize_t kMost = std::numeric_limits<int>::max();
+        if (view_.ndim != kSides || static_cast<std::size_t>(view_.itemsize) != element_bytes(type) ||
+            view_.shape[0] > kMost || view_.shape[1] > kMost) {
+            PyBuffer_Release(&view_);
+            throw nanobind::value_error("an array of ids has two sides");
+        }
+        ids_ = {static_cast<const std::uint8_t*>(view_.buf),
+                {static_cast<int>(view_.shape[1]), static_cast<int>(view_.shape[0])},
+                {view_.strides[0], view_.strides[1]},
+                type};
+    }
+    HeldIds(const HeldIds&) = delete;
+    HeldIds& operator=(const HeldIds&) = delete;
+    ~HeldIds() { PyBuffer_Release(&view_); }
+
+    [[nodiscard]] const IdArray& get() const { return ids_; }
+
+  private:
+    Py_buffer view_{};
+    IdArray ids_;
+};
+
+// Strings are paths, HeldIds arrays, everything else is encoded bytes.
 struct Inputs {
     explicit Inputs(const nanobind::tuple& objects) {
         inputs.reserve(objects.size());
@@ -76,6 +110,8 @@ struct Inputs {
         for (const nanobind::handle object : objects) {
             if (nanobind::isinstance<nanobind::str>(object)) {
                 inputs.push_back({paths.emplace_back(nanobind::borrow<nanobind::str>(object)).get(), {}});
+            } else if (nanobind::isinstance<HeldIds>(object)) {
+                inputs.push_back({{}, {}, &nanobind::cast<const HeldIds&>(object).get()});
             } else {
                 inputs.push_back({{}, bytes.emplace_back(object).get()});
             }

@@ -71,12 +71,25 @@ std::vector<std::uint64_t> find_pages(nb::handle source, const std::string& name
                [&] { return tiff_pages(bytes.get(), most.value_or(std::numeric_limits<std::size_t>::max())); });
 }
 
+// The text is always the same, so that Python shows it once.
+void warn_of_pages() {
+    constexpr const char* kText =
+        "a TIFF has several pages, of which only the first is loaded: pass `pages`, which is 0 for the first one, and "
+        "see count_pages";
+    if (PyErr_WarnEx(PyExc_UserWarning, kText, 1) != 0) {
+        throw nb::python_error();
+    }
+}
+
 FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
     Packets packets = object.take();
     DecodedImage decoded = run("decode_packets", packets.name, [&] {
         const auto consumed = std::move(packets.image);
         return decode_resized(*consumed, options, decode, make_packed_frame);
     });
+    if (decoded.dropped_pages) {
+        warn_of_pages();
+    }
     return wrap_frames(std::move(packets.name), std::move(decoded));
 }
 
@@ -95,6 +108,9 @@ FramesObject decode_through_filters(PacketsObject& object, const std::string& fi
         check_jpeg(consumed->image().bytes, options.max_pixels);
         return DecodedImage{decode_filtered(*consumed, filters, options), &ffmpeg_backend};
     });
+    if (decoded.dropped_pages) {
+        warn_of_pages();
+    }
     return wrap_frames(std::move(packets.name), std::move(decoded));
 }
 
@@ -302,16 +318,24 @@ using Failures = std::vector<std::pair<std::size_t, std::string>>;
 std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
                                                    const std::vector<BoxSides>& boxes, const RandomCrop* random,
                                                    std::vector<bool> flips, const ColorJitter* jitter,
+                                                   const std::vector<std::pair<int, int>>& sizes,
                                                    const DemuxOptions& demux, const DecodeOptions& decode,
-                                                   int num_threads, bool keep_failed, const nb::object& storage) {
+                                                   int num_threads, bool keep_failed, std::optional<int> page,
+                                                   const nb::object& storage) {
     const Inputs inputs(objects);
-    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
-    const BatchOptions batch_options{demux, decode, num_threads, keep_failed};
+    CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
+    for (const auto& [width, height] : sizes) {
+        crops.sizes.push_back({width, height});
+    }
+    const BatchOptions batch_options{demux, decode, num_threads, keep_failed, page};
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
     {
         const NativeCall native("load_image_batch");
         batch = load_batch(inputs.inputs, options, crops, batch_options, memory ? &*memory : nullptr);
+    }
+    if (batch.dropped_pages) {
+        warn_of_pages();
     }
     Failures failures;
     for (Failure& failure : batch.failures) {
@@ -395,8 +419,10 @@ void bind_batch(nb::module_& module) {
     module.def("write_pictures", &write_each, nb::kw_only(), nb::arg("arrays"), nb::arg("request"), nb::arg("scale"),
                nb::arg("results"), nb::arg("num_threads"));
     module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(), nb::arg("demux"),
-               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("storage").none());
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(),
+               nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"), nb::arg("decode"),
+               nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("page").none() = nb::none(),
+               nb::arg("storage").none());
 }
 
 }  // namespace spdl

@@ -84,6 +84,7 @@ NB_MODULE(_native, module) {
     bind_mapped_file(module);
     bind_npz(module);
     bind_tar(module);
+    bind_segments(module);
     bind_text(module);
     bind_trace(module);
     bind_zstd_stream(module);

@@ -111,12 +111,20 @@ ImageShape PackedDecoder::open(const EncodedImage& image, const DemuxOptions& /*
     try {
         shape_ = describe(image.bytes, decode.max_pixels);
         check_source_size(shape_.size, "cannot decode the image: its size", decode.max_pixels);
+        ids_ = decode.ids == IdSource::kNone ? StoredIds() : show_ids();
     } catch (...) {
         // Nobody closes what was not opened.
         forget();
         throw;
     }
-    return {shape_.size, {}, {1, 1}, shape_.scalable, shape_.codec, shape_.format.name(), false, shape_.wavelets};
+    return {.stored = shape_.size,
+            .orientation = {},
+            .scalable = shape_.scalable,
+            .codec = shape_.codec,
+            .pixel_format = shape_.format.name(),
+            .wavelets = shape_.wavelets,
+            .ids = ids_,
+            .more_pages = shape_.more_pages};
 }
 
 Size PackedDecoder::scaled_size(int eighths) const {
@@ -129,7 +137,9 @@ Box PackedDecoder::decodable(int eighths, const Box& /*wanted*/) const {
 }
 
 void PackedDecoder::decode(const Region& region, Place& place) {
-    const PackedFormat format{shape_.format.channels, 1};
+    const bool as_ids = ids_.kind != StoredIds::Kind::kNone;
+    const PackedFormat format =
+        as_ids ? PackedFormat{1, ids_.bits > 8 ? 2 : 1} : PackedFormat{shape_.format.channels, 1};
     const Box box = decodable(region.eighths, region.box);
     const std::size_t row_bytes = format.pixel_bytes() * static_cast<std::size_t>(box.size().width);
     pixels_.reserve(row_bytes * static_cast<std::size_t>(box.size().height));
@@ -138,7 +148,12 @@ void PackedDecoder::decode(const Region& region, Place& place) {
     RowSink& sink = place.begin({size.width, 0});
     const std::uint8_t* row = pixels_.data() + row_bytes * static_cast<std::size_t>(region.box.top - box.top);
     for (int y = 0; y < size.height; ++y, row += row_bytes) {
-        write_packed_pixels(format, row, region.box.left - box.left, size.width, region.channels, sink.row(y));
+        const int left = region.box.left - box.left;
+        if (as_ids) {
+            write_packed_ids(format.sample_bytes, row, left, size.width, sink.row(y));
+        } else {
+            write_packed_pixels(format, row, left, size.width, region.channels, sink.row(y));
+        }
         sink.commit(y, 1);
     }
 }

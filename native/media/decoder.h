@@ -123,7 +123,8 @@ struct PackedShape {
     PackedFormat format;
     const char* codec = "";  // FFmpeg's name.
     bool scalable = false;   // As in ImageShape,
-    bool wavelets = false;   // and this, too.
+    bool wavelets = false;   // and these, too.
+    bool more_pages = false;
 };
 
 // The part of a picture that is decoded, and as what.
@@ -155,12 +156,16 @@ class PackedDecoder : public Decoder {
     // `max_pixels`.
     virtual PackedShape describe(Bytes bytes, std::int64_t max_pixels) = 0;
 
+    // Has decode_packed() deliver the numbers of the described picture as they are stored, in one channel: indices of a
+    // palette or levels of gray. Returns what they are; a picture of any other kind stays as it is.
+    virtual StoredIds show_ids() { return {}; }
+
     // Returns the part that decode_packed() must be asked for if `wanted` is wanted: it may be larger. All of the
     // picture, unless a decoder saves time by less.
     [[nodiscard]] virtual Box decodable(int eighths, const Box& wanted) const;
 
-    // Decodes a part that decodable() has named, once. Its format is the described one, or the same with samples of one
-    // byte. `to` has room for the rows, which begin `row_bytes` apart.
+    // Decodes a part that decodable() has named, once. Its format is the described one, the same with samples of one
+    // byte, or that of the ids. `to` has room for the rows, which begin `row_bytes` apart.
     virtual void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) = 0;
 
     // Lets go of the picture.
@@ -171,6 +176,7 @@ class PackedDecoder : public Decoder {
 
   private:
     PackedShape shape_;
+    StoredIds ids_;
     AlignedBuffer pixels_;
 };
 
@@ -190,6 +196,7 @@ namespace spdl {
 struct DecodedImage {
     std::unique_ptr<Frame> frame;
     const Backend* backend = nullptr;
+    bool dropped_pages = false;  // It is only the first of several pages.
 };
 
 }  // namespace spdl

@@ -29,6 +29,14 @@ struct DemuxOptions {
 
 struct Backend;
 
+// Which pictures are read as ids. An id is a number as the file has it, instead of a colour.
+enum class IdSource {
+    kNone,    // All become colours.
+    kIndex,   // Those with a palette.
+    kGray16,  // Gray ones of 16 bits.
+    kAny,     // Both, and gray ones of fewer bits.
+};
+
 // How an image is decoded.
 struct DecodeOptions {
     std::string decoder;  // One of FFmpeg's. Empty: libavcodec's own choice for the codec.
@@ -36,6 +44,7 @@ struct DecodeOptions {
     std::int64_t max_pixels = kMaxPixels;
     const Backend* backend = nullptr;  // The only one that may decode; null: the first that can.
     bool keep_damaged = false;         // For JPEG decoded by libjpeg-turbo only: keep what there is of the image.
+    IdSource ids = IdSource::kNone;
 
     // Returns whether the options ask for something that only FFmpeg has.
     [[nodiscard]] bool need_ffmpeg() const { return !decoder.empty() || !decoder_options.empty(); }
@@ -52,6 +61,7 @@ struct LoadOptions {
                         // may be a level off.
     bool upright = false;  // Turn the image as its EXIF data says.
     ArrayFormat format{};
+    IdSource ids = IdSource::kNone;  // With ids, the format has them too, and the interpolation is kNearest.
 };
 
 // A moment in seconds, as a fraction. The denominator is positive.

@@ -42,10 +42,32 @@ ArrayFormat::ArrayFormat(Channels channels, Layout layout, ElementType type, con
     }
 }
 
+ArrayFormat ArrayFormat::of_ids(ElementType type) {
+    ArrayFormat format(Channels::kGray);
+    format.type_ = type;
+    format.ids_ = true;
+    return format;
+}
+
+ArrayFormat ArrayFormat::kept() const {
+    ArrayFormat format(channels_);
+    format.kept_ = true;
+    return format.padded(pad_);
+}
+
+ArrayFormat ArrayFormat::padded(const PixelBytes& pad) const {
+    ArrayFormat format = *this;
+    format.pad_ = pad;
+    return format;
+}
+
 std::vector<std::size_t> ArrayFormat::shape(std::size_t count, Size size) const {
     const auto width = static_cast<std::size_t>(size.width);
     const auto height = static_cast<std::size_t>(size.height);
-    const auto channel_sides = static_cast<std::size_t>(channel_count(channels_));
+    if (ids_) {
+        return {count, height, width};
+    }
+    const auto channel_sides = static_cast<std::size_t>(elements());
     if (layout_ == Layout::kNchw) {
         return {count, channel_sides, height, width};
     }
@@ -54,7 +76,7 @@ std::vector<std::size_t> ArrayFormat::shape(std::size_t count, Size size) const 
 
 std::size_t ArrayFormat::image_bytes(Size size) const {
     return static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height) *
-           static_cast<std::size_t>(channel_count(channels_)) * element();
+           static_cast<std::size_t>(elements()) * element();
 }
 
 void ArrayFormat::write(std::size_t channel, std::uint8_t byte, std::uint8_t* to) const {
@@ -114,6 +136,16 @@ void write_packed_pixels(const PackedFormat& format, const std::uint8_t* row, in
             return write_samples<3>(format.sample_bytes, row, first, width, channels, to);
         default:
             return write_samples<4>(format.sample_bytes, row, first, width, channels, to);
+    }
+}
+
+void write_packed_ids(int sample_bytes, const std::uint8_t* row, int left, int count, std::uint8_t* to) noexcept {
+    for (int x = left; x < left + count; ++x, to += 3) {
+        std::uint16_t id = row[sample_bytes * x];
+        if (sample_bytes == 2) {
+            std::memcpy(&id, row + 2 * static_cast<std::ptrdiff_t>(x), sizeof id);
+        }
+        put_id(id, to);
     }
 }
 

@@ -16,6 +16,9 @@ enum class Layout { kNhwc, kNchw };
 
 using PerChannel = std::array<float, 3>;
 
+// A pixel on its way from a decoder to an array.
+using PixelBytes = std::array<std::uint8_t, 3>;
+
 // Rounds to the nearest 16-bit float, halves to even, as the processors' own instruction does.
 std::uint16_t to_half(float value);
 
@@ -28,7 +31,18 @@ class ArrayFormat {
     // Floats (16 or 32 bits) are byte * scale + offset, rounded once to 32 bits.
     ArrayFormat(Channels channels, Layout layout, ElementType type, const PerChannel& scale, const PerChannel& offset);
 
+    // One channel of ids, in elements of a type of whole numbers. The array has no axis of channels.
+    static ArrayFormat of_ids(ElementType type);
+
+    // Returns the format of the same pixels in a canvas that they are only kept in: three bytes each, unchanged.
+    [[nodiscard]] ArrayFormat kept() const;
+
+    // Returns the same format, with this pixel wherever no image is.
+    [[nodiscard]] ArrayFormat padded(const PixelBytes& pad) const;
+
     [[nodiscard]] Channels channels() const { return channels_; }
+    [[nodiscard]] bool ids() const { return ids_; }
+    [[nodiscard]] const PixelBytes& pad() const { return pad_; }
     [[nodiscard]] Layout layout() const { return layout_; }
     [[nodiscard]] ElementType type() const { return type_; }
     [[nodiscard]] std::size_t element() const { return element_bytes(type_); }
@@ -37,8 +51,11 @@ class ArrayFormat {
 
     // Returns whether rows are written as they come out of the resize.
     [[nodiscard]] bool plain() const {
-        return type_ == ElementType::kUint8 && layout_ == Layout::kNhwc && channels_ != Channels::kGray;
+        return kept_ || (type_ == ElementType::kUint8 && layout_ == Layout::kNhwc && channels_ != Channels::kGray);
     }
+
+    // Returns how many elements a pixel has.
+    [[nodiscard]] int elements() const { return kept_ ? 3 : channel_count(channels_); }
     [[nodiscard]] std::vector<std::size_t> shape(std::size_t count, Size size) const;
     [[nodiscard]] std::size_t image_bytes(Size size) const;
 
@@ -53,6 +70,9 @@ class ArrayFormat {
     Channels channels_;
     Layout layout_;
     ElementType type_ = ElementType::kUint8;
+    bool ids_ = false;
+    bool kept_ = false;
+    PixelBytes pad_{};
     PerChannel scale_{1, 1, 1};
     PerChannel offset_{0, 0, 0};
     std::array<std::array<float, 256>, 3> floats_;
@@ -76,6 +96,16 @@ struct PackedFormat {
 // bytes the upper one is kept. Gray is Pillow's: ITU-R BT.601 in 16-bit integers.
 void write_packed_pixels(const PackedFormat& format, const std::uint8_t* row, int left, int count, Channels channels,
                          std::uint8_t* to) noexcept;
+
+// Writes `count` ids, from column `left` of `row` on, as three bytes each. The row has samples of one or two bytes.
+void write_packed_ids(int sample_bytes, const std::uint8_t* row, int left, int count, std::uint8_t* to) noexcept;
+
+// Writes an id as three bytes.
+inline void put_id(unsigned id, std::uint8_t* to) noexcept {
+    to[0] = static_cast<std::uint8_t>(id);
+    to[1] = static_cast<std::uint8_t>(id >> 8U);
+    to[2] = 0;
+}
 
 struct PixelColor {
     std::uint8_t red;

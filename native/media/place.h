@@ -90,6 +90,14 @@ class PlanePlace {
     ~PlanePlace() = default;
 };
 
+// What the ids of an image are in its file, and how many bits they have.
+struct StoredIds {
+    enum class Kind { kNone, kIndices, kLevels };
+
+    Kind kind = Kind::kNone;
+    int bits = 0;
+};
+
 // The properties of an image that are known before it is decoded.
 struct ImageShape {
     Size stored;
@@ -106,6 +114,11 @@ struct ImageShape {
 
     // Decoded at a fraction, a sample is not the mean of those that it stands for, but the first of them, smoothed.
     bool wavelets = false;
+
+    // If the image is opened for its ids. Each is then three bytes on its way: the lower one, the upper one, and 0.
+    StoredIds ids{};
+
+    bool more_pages = false;  // Pages follow the one that is decoded, and none of them was asked for.
 
     // Returns the fraction of their stored size at which planes of chroma come from a decoder that has them, if luma
     // comes at `eighths` of its size. It is libjpeg's choice: as much more as makes chroma no larger than luma.

@@ -165,7 +165,7 @@ KINDS: Sequence[Kind] = (
     ),
     Kind("TIFF", "gray", "16", draw=partial(by_pillow, "TIFF", "I;16")),
     Kind("TIFF", "gray", "float", draw=partial(by_pillow, "TIFF", "F")),
-    Kind("TIFF", "RGB", "8", more="pages: the first", draw=partial(frames, "TIFF")),
+    Kind("TIFF", "RGB", "8", more="pages: the first", page=0, draw=partial(frames, "TIFF")),
     Kind("TIFF", "RGB", "8", more="pages: the last", page=-1, draw=partial(frames, "TIFF")),
     *_pillow(
         "WEBP",

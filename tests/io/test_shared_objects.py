@@ -33,6 +33,7 @@ from spdl.io import (
     get_buffer_desc,
     load_image,
     load_image_batch,
+    load_mask_batch,
     random_color_jitter,
     random_resized_crop,
     to_numpy,
@@ -348,6 +349,15 @@ def test_row_writer() -> None:
     assert returned[1][0] == order.counts
 
 
+def test_masks_in_arrays() -> None:
+    mask = np.arange(12, dtype=np.int32).reshape(3, 4)
+
+    def masks() -> Any:
+        return to_numpy(load_mask_batch([mask, mask.T], width=3, height=2, dtype="uint16")).tolist()
+
+    assert_agree(hammer(masks))
+
+
 def test_every_native_class_is_hammered_here() -> None:
     # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py or av/test_nvdec.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
@@ -367,6 +377,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "Demuxer",
         "FilterGraph",
         "GpuVideoDecoder",
+        "HeldIds",
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",

@@ -1,7 +1,9 @@
 #include "image/load/batch.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "core/trace.h"
 #include "image/load/one_image.h"
 #include "image/resize/kernels.h"
+#include "image/tiff/tiff_decoder.h"
 
 namespace spdl {
 namespace {
@@ -23,6 +26,7 @@ std::string describe(Size size) {
 struct Outcome {
     bool loaded = false;
     const Backend* backend = nullptr;
+    bool dropped_pages = false;
     std::string reason;
 };
 
@@ -30,9 +34,16 @@ class BatchLoader {
   public:
     BatchLoader(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
                 const BatchOptions& batch, const Memory* memory)
-        : inputs_(inputs), options_(options), crops_(crops), batch_(batch), memory_(memory), outcomes_(inputs.size()) {
+        : inputs_(inputs),
+          options_(options),
+          crops_(crops),
+          batch_(batch),
+          memory_(memory),
+          decode_(batch.decode),
+          outcomes_(inputs.size()) {
         transformed_.format = options.format;
         transformed_.fit = Fit::kStretch;
+        decode_.ids = options.ids;
     }
 
     Batch run() {
@@ -73,10 +84,18 @@ class BatchLoader {
 
     void load_image(std::size_t index, Outcome& outcome, ThreadScratch& scratch) {
         const ImageInput& input = inputs_[index];
+        if (input.ids != nullptr) {
+            IdArrayDecoder decoder(*input.ids, most_id());
+            const ImageShape shape = decoder.open({}, {}, {});
+            write(index, decoder, plan_image(shape, options_, crop_of(index, shape.upright())), scratch);
+            return;
+        }
         const bool in_memory = input.path.data() == nullptr;
         const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
-        const OpenImage image({bytes, {}, nullptr}, batch_.demux, batch_.decode, options_.upright, scratch);
+        const OpenImage image({bytes, {}, nullptr, page_of(bytes)}, batch_.demux, decode_, options_.upright, scratch);
         outcome.backend = &image.backend();
+        outcome.dropped_pages = image.shape().more_pages;
+        check_bits(image.shape().ids);
         const CropAndFlip crop = crop_of(index, image.shape().upright());
         // The plan is made even if the decoder does all of it: every image is checked in the same way.
         ImagePlan plan = plan_image(image.shape(), options_, crop);
@@ -89,7 +108,37 @@ class BatchLoader {
         }
     }
 
+    // The greatest id that the batch has room for. On its way, an id has two bytes.
+    [[nodiscard]] std::int64_t most_id() const { return options_.format.element() == 1 ? 0xff : 0xffff; }
+
+    // Which ids a picture may have decides, not which it has: so batches do not differ.
+    void check_bits(const StoredIds& ids) const {
+        if (ids.bits > 8 && options_.format.element() == 1) {
+            throw MediaError("its ids have " + std::to_string(ids.bits) +
+                             " bits, and those of the batch 8: dtype='uint16' has room for them");
+        }
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> page_of(Bytes bytes) const {
+        if (!batch_.page) {
+            return std::nullopt;
+        }
+        const int page = *batch_.page;
+        constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+        const auto pages = tiff_pages(bytes, page < 0 ? kAll : static_cast<std::size_t>(page) + 1);
+        const auto count = static_cast<int>(pages.size());
+        if (page >= count || page < -count) {
+            throw MediaError("there is no page " + std::to_string(page) + ": it has " + std::to_string(count) +
+                             (count == 1 ? " page" : " pages"));
+        }
+        return pages[static_cast<std::size_t>(page < 0 ? page + count : page)];
+    }
+
     [[nodiscard]] CropAndFlip crop_of(std::size_t index, Size size) const {
+        if (!crops_.sizes.empty() && crops_.sizes[index] != size) {
+            throw MediaError("it has " + describe(size) + " pixels, and not the " + describe(crops_.sizes[index]) +
+                             " of what it belongs to");
+        }
         const bool flip = !crops_.flips.empty() && crops_.flips[index];
         if (crops_.random != nullptr) {
             return {crops_.random->draw(crops_.random->indices[index], size), flip};
@@ -117,7 +166,7 @@ class BatchLoader {
         scratch.pixels.reserve(3 * count + kJitterSlack);
         std::uint8_t* const pixels = scratch.pixels.data();
         const Channels channels = options_.format.channels();
-        write_image(decoder, plan, ArrayFormat(channels), pixels, scratch);
+        write_image(decoder, plan, options_.format.kept(), pixels, scratch);
         jitter_pixels(pixels, count, channels, crops_.jitter->draw(crops_.jitter->indices[index]));
         if (options_.format.plain()) {
             std::memcpy(place(index), pixels, 3 * count);
@@ -148,6 +197,7 @@ class BatchLoader {
         for (std::size_t index = 0; index < outcomes_.size(); ++index) {
             Outcome& outcome = outcomes_[index];
             any = any || outcome.loaded;
+            batch.dropped_pages = batch.dropped_pages || (outcome.loaded && outcome.dropped_pages);
             if (!outcome.reason.empty()) {
                 batch.failures.push_back({index, std::move(outcome.reason)});
             }
@@ -176,6 +226,7 @@ class BatchLoader {
     const CropsAndFlips& crops_;
     const BatchOptions& batch_;
     const Memory* memory_;
+    DecodeOptions decode_;
     LoadOptions transformed_;  // The rest of the work if the decoder transforms images by itself.
     Buffer images_;
     Size size_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,16 +12,19 @@
 #include "core/files.h"
 #include "core/geometry.h"
 #include "image/jitter/color_jitter.h"
+#include "image/load/id_array.h"
 #include "image/plan/random_crop.h"
 #include "media/decoder.h"
 #include "media/options.h"
 
 namespace spdl {
 
-// An encoded image: the file at `path`, as FileReader takes it, or bytes in memory if `path` has no data.
+// An encoded image: the file at `path`, as FileReader takes it, or bytes in memory if `path` has no data. Or an array
+// of ids that somebody else keeps in place.
 struct ImageInput {
     std::string_view path;
     Bytes bytes;
+    const IdArray* ids = nullptr;
 };
 
 // The variation of each image: its crop, flip and colours.
@@ -29,6 +33,7 @@ struct CropsAndFlips {
     const RandomCrop* random = nullptr;   // Draws the boxes instead.
     std::vector<bool> flips;              // One for each image, or none.
     const ColorJitter* jitter = nullptr;  // Changes the colours, if the format has any.
+    std::vector<Size> sizes{};            // The size that each image has to have, upright, or none.
 };
 
 // How the images of a batch are read.
@@ -37,6 +42,8 @@ struct BatchOptions {
     DecodeOptions decode;
     int num_threads = 1;
     bool keep_failed = false;  // Images that fail become zeros instead of being left out.
+    std::optional<int>
+        page{};  // The page of each TIFF; counted from the end if it is negative. None: the first picture.
 };
 
 struct Failure {
@@ -48,6 +55,7 @@ struct Batch {
     Buffer images;  // Without memory if nothing could be loaded, unless places are kept and their size is known.
     std::vector<Failure> failures;
     std::vector<const Backend*> backends;  // What decoded each image; null for one that failed and was kept.
+    bool dropped_pages = false;            // Of some image, only the first of several pages was loaded.
 };
 
 // Reads, decodes and resizes every input into its row of one batch, in the order of the inputs. If there is a memory,

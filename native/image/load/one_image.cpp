@@ -4,10 +4,12 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/errors.h"
 #include "image/jpeg/jpeg_decoder.h"
 #include "image/jpeg/jpeg_header.h"
 #include "image/orientation/exif_orientation.h"
@@ -70,6 +72,40 @@ ThreadScratch& thread_scratch() {
     return scratch.get();
 }
 
+namespace {
+
+// Throws the MediaError for an image that does not have the ids that are asked for.
+void check_ids(const ImageShape& shape, IdSource wanted) {
+    constexpr int kWide = 16;
+    using Kind = StoredIds::Kind;
+    const auto [kind, bits] = shape.ids;
+    const bool indices = kind == Kind::kIndices;
+    const bool levels = kind == Kind::kLevels;
+    std::string is = "this is " + std::string(shape.codec);
+    is += indices  ? " with a palette"
+          : levels ? " with " + std::to_string(bits) + "-bit gray"
+                   : " (" + std::string(shape.pixel_format) + ")";
+    if (wanted == IdSource::kIndex && !indices) {
+        throw MediaError("pix_fmt='index' takes a PNG, GIF, BMP or TIFF with a palette, and " + is +
+                         (levels && bits == kWide ? ": pix_fmt='gray16' gives its levels"
+                          : levels                ? ": pix_fmt='gray' gives its levels"
+                                                  : ": 'rgb24' and 'gray' give its colours"));
+    }
+    if (wanted == IdSource::kGray16 && !(levels && bits == kWide)) {
+        throw MediaError("pix_fmt='gray16' takes a PNG, TIFF or PGM with 16-bit gray, and " + is +
+                         (indices  ? ": pix_fmt='index' gives its indices"
+                          : levels ? ": pix_fmt='gray' gives its levels"
+                                   : ": 'rgb24' and 'gray' give its colours"));
+    }
+    if (wanted == IdSource::kAny && !(indices || levels)) {
+        throw MediaError(
+            "ids are read from a palette or from gray without alpha, in a PNG, GIF, BMP, TIFF or PGM, and " + is +
+            ": store one number for each pixel, without losses");
+    }
+}
+
+}  // namespace
+
 OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
                      ThreadScratch& scratch)
     : choice_(scratch.decoders.choose(image, demux, decode)) {
@@ -84,8 +120,9 @@ OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const
                      ThreadScratch& scratch)
     : OpenImage(image, demux, decode, scratch) {
     if (upright) {
-        shape_.orientation = exif_orientation(image.bytes);
+        shape_.orientation = exif_orientation(image.bytes, image.page);
     }
+    check_ids(shape_, decode.ids);
 }
 
 std::unique_ptr<Frame> resized_frame(Decoder& decoder, const ImageShape& shape, const LoadOptions& options,
@@ -124,7 +161,8 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
                             FrameMaker make_frame) {
     ThreadScratch& scratch = thread_scratch();
     const OpenImage image(packet.image(), {}, decode, false, scratch);
-    return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend()};
+    return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend(),
+            image.shape().more_pages};
 }
 
 DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
@@ -139,7 +177,7 @@ DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, Sto
     std::unique_ptr<Frame> frame = make_frame(image.shape().stored, image.shape().pixel_format);
     image.decoder().decode_whole(frame->pixels(), static_cast<std::size_t>(frame->picture().row_distances[0]));
     frame->set_properties(image.decoder().properties());
-    return {std::move(frame), &image.backend()};
+    return {std::move(frame), &image.backend(), image.shape().more_pages};
 }
 
 namespace {
@@ -182,7 +220,7 @@ void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& for
                  ThreadScratch& scratch) {
     const Canvas canvas{to, plan.canvas, &format};
     if (plan.black) {
-        scratch.resizer.blacken(canvas);
+        scratch.resizer.pad(canvas);
         return;
     }
     if (plan.chroma) {

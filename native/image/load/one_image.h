@@ -31,7 +31,8 @@ ThreadScratch& thread_scratch();
 // An image that one of the thread's decoders has opened. A thread has only one at a time.
 class OpenImage {
   public:
-    // The image is turned upright if that is asked for. Throws MediaError.
+    // The image is turned upright if that is asked for. Throws MediaError, also if it does not have the ids that are
+    // asked for.
     OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
               ThreadScratch& scratch);
     OpenImage(const OpenImage&) = delete;
@@ -75,7 +76,7 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
 DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
                           FrameMaker make_rgb = nullptr);
 
-// Decodes and resizes the open image of `decoder` into the canvas at `to`, and blackens what it does not cover.
+// Decodes and resizes the open image of `decoder` into the canvas at `to`, and pads what it does not cover.
 void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& format, std::uint8_t* to,
                  ThreadScratch& scratch);
 

@@ -357,6 +357,7 @@ ImageMetadata image_metadata(Bytes image, ImageFormat format) {
 
 namespace {
 
+constexpr std::uint16_t kOrientation = 0x0112;  // The tag.
 constexpr unsigned kUnknown = 0;
 constexpr unsigned kMost = 8;
 
@@ -368,7 +369,6 @@ std::string_view text(Bytes bytes) {
 // and kUnknown if they make no sense.
 std::optional<unsigned> exif_number(Bytes exif) {
     constexpr std::string_view kName{"Exif\0\0", 6};
-    constexpr std::uint16_t kOrientation = 0x0112;
     for (int i = 0; i < 2 && text(exif).starts_with(kName); ++i) {
         exif = exif.subspan(kName.size());
     }
@@ -398,8 +398,12 @@ unsigned xmp_number(Bytes xmp) {
     return kUnknown;
 }
 
-unsigned orientation_number(Bytes image) {
+unsigned orientation_number(Bytes image, std::optional<std::uint64_t> page) {
     constexpr unsigned kUpright = 1;
+    if (page) {
+        const std::optional<TiffDirectory> directory = TiffDirectory::at(image, *page);
+        return directory ? directory->integer(kOrientation).value_or(kUnknown) : kUnknown;
+    }
     const ImageFormat format = image_format(image);
     if (format == ImageFormat::kAvif) {
         if (const unsigned number = avif_orientation(image); number > kUpright) {
@@ -416,11 +420,11 @@ unsigned orientation_number(Bytes image) {
 
 }  // namespace
 
-Orientation exif_orientation(Bytes image) {
+Orientation exif_orientation(Bytes image, std::optional<std::uint64_t> page) {
     if (image_format(image) == ImageFormat::kHeif) {
         return heif_orientation(image);  // Its readers do not turn it as its EXIF data say.
     }
-    switch (orientation_number(image)) {
+    switch (orientation_number(image, page)) {
         case 2:
             return {false, true, false};
         case 3:

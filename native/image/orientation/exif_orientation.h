@@ -58,7 +58,7 @@ ImageMetadata image_metadata(Bytes image, ImageFormat format);
 
 // Returns the orientation of a JPEG, PNG, WebP, TIFF or AVIF file as Pillow finds it: in its EXIF data or, if these do
 // not mention it, in its XMP. The orientation in the AVIF itself comes first. Upright if none exists, or none that
-// makes sense.
-Orientation exif_orientation(Bytes image);
+// makes sense. The page of a TIFF is named by its directory; without one, it is the first.
+Orientation exif_orientation(Bytes image, std::optional<std::uint64_t> page = std::nullopt);
 
 }  // namespace spdl

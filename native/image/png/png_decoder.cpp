@@ -109,6 +109,9 @@ void spread_png_row(const PngPass& pass, const std::uint8_t* row, int pixel_bits
 void write_png_pixels(const PngHeader& header, const std::uint8_t* row, int left, int count, Channels channels,
                       std::uint8_t* to) noexcept;
 
+// Writes ids: the samples of a row that has one for each pixel.
+void write_png_ids(const PngHeader& header, const std::uint8_t* row, int left, int count, std::uint8_t* to) noexcept;
+
 // Writes the pixels of a whole unfiltered row as header.packed() says.
 void write_packed_png(const PngHeader& header, const std::uint8_t* row, std::uint8_t* to) noexcept;
 
@@ -267,6 +270,18 @@ void write_png_pixels(const PngHeader& header, const std::uint8_t* row, int left
                 : write_colors(PackedColors<1, 1>{row}, first, width, channels, to);
 }
 
+void write_png_ids(const PngHeader& header, const std::uint8_t* row, int left, int count, std::uint8_t* to) noexcept {
+    const Samples samples{row, static_cast<std::size_t>(header.depth)};
+    const auto first = static_cast<std::size_t>(left);
+    const auto end = first + static_cast<std::size_t>(count);
+    for (std::size_t x = first; x < end; ++x, to += 3) {
+        put_id(header.depth == 16  ? load_sample<std::uint16_t>(row, x)
+               : header.depth == 8 ? row[x]
+                                   : static_cast<unsigned>(samples(x)),
+               to);
+    }
+}
+
 // Decodes PNG: libdeflate inflates the whole picture, and each row is unfiltered and written while it is in the cache.
 // The rows of an interlaced one are put together before. In an animation, this is the picture that every reader shows.
 class PngDecoder final : public Decoder {
@@ -308,6 +323,7 @@ class PngDecoder final : public Decoder {
 
     Bytes bytes_;
     PngHeader header_;
+    StoredIds ids_;
     bool cut_ = false;
     std::vector<std::uint8_t> joined_;
     AlignedBuffer rows_;   // A row of zeros, then the picture's.
@@ -348,7 +364,17 @@ ImageShape PngDecoder::open(const EncodedImage& image, const DemuxOptions& /*dem
     header_ = read_png_header(image.bytes);
     check_source_size(header_.size, "cannot decode the image: its size", decode.max_pixels);
     bytes_ = image.bytes;
-    return {header_.size, {}, {1, 1}, false, "png", header_.packed().name()};
+    ids_ = {};
+    if (decode.ids != IdSource::kNone && header_.color == PngColor::kPalette) {
+        ids_ = {StoredIds::Kind::kIndices, header_.depth};
+    } else if (decode.ids != IdSource::kNone && header_.color == PngColor::kGray) {
+        ids_ = {StoredIds::Kind::kLevels, header_.depth};
+    }
+    return {.stored = header_.size,
+            .orientation = {},
+            .codec = "png",
+            .pixel_format = header_.packed().name(),
+            .ids = ids_};
 }
 
 void PngDecoder::close() noexcept {
@@ -489,7 +515,12 @@ void PngDecoder::decode(const Region& region, Place& place) {
     RowSink& sink = place.begin({box.size().width, 0});
     decode_rows(box.bottom, [&](int y, const std::uint8_t* row) {
         if (y >= box.top) {
-            write_png_pixels(header_, row, box.left, box.size().width, region.channels, sink.row(y - box.top));
+            std::uint8_t* const to = sink.row(y - box.top);
+            if (ids_.kind != StoredIds::Kind::kNone) {
+                write_png_ids(header_, row, box.left, box.size().width, to);
+            } else {
+                write_png_pixels(header_, row, box.left, box.size().width, region.channels, to);
+            }
             sink.commit(y - box.top, 1);
         }
     });

@@ -294,7 +294,7 @@ Box Resizer::prepare(const Resampling& resampling) {
     return {columns.begin, rows.begin, columns.end, rows.end};
 }
 
-void Resizer::blacken(const Canvas& canvas) {
+void Resizer::pad(const Canvas& canvas) {
     writer_.begin(canvas, Target(), kernels().write_pixels);
 }
 

@@ -174,7 +174,7 @@ class Resizer {
     // Returns the sink for that part of the input, which takes it row by row.
     RowSink& begin(const DecodedRows& source, const Canvas& canvas, const Target& target);
 
-    void blacken(const Canvas& canvas);
+    void pad(const Canvas& canvas);
 
   private:
     Resampling resampling_;

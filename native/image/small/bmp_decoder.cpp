@@ -257,6 +257,7 @@ class BmpDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kBmp; }
     PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    StoredIds show_ids() override;
     void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
     void forget() noexcept override;
 
@@ -425,6 +426,17 @@ PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     header_ = read_bmp_header(bytes);
     bytes_ = bytes;
     return {header_.size, {header_.gray ? 1 : header_.has_alpha ? 4 : 3, 1}, "bmp"};
+}
+
+StoredIds BmpDecoder::show_ids() {
+    if (header_.bits > 8) {
+        return {};
+    }
+    header_.gray = true;
+    for (std::size_t index = 0; index < header_.colors.size(); ++index) {
+        header_.colors[index].fill(static_cast<std::uint8_t>(index));
+    }
+    return {StoredIds::Kind::kIndices, 8};
 }
 
 void BmpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {

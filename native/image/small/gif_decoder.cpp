@@ -151,6 +151,7 @@ class GifDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kGif; }
     PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    StoredIds show_ids() override;
     void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
     void forget() noexcept override;
 
@@ -311,6 +312,11 @@ PackedShape GifDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     picture_ = read_picture(bytes);
     const int colors = picture_.colors.empty() ? 1 : 3;
     return {picture_.screen, {colors + (picture_.transparent ? 1 : 0), 1}, "gif"};
+}
+
+StoredIds GifDecoder::show_ids() {
+    picture_.colors = {};
+    return {StoredIds::Kind::kIndices, 8};
 }
 
 void GifDecoder::decode_indices() {

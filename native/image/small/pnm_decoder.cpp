@@ -18,6 +18,7 @@ struct PnmPicture {
     unsigned kind = 0;  // The digit after the P.
     Size size;
     std::uint32_t levels = 1;  // The largest sample.
+    bool unscaled = false;     // Samples stay as they are.
     Bytes samples;             // And what follows.
 
     [[nodiscard]] bool is_text() const { return kind <= 3; }
@@ -39,6 +40,7 @@ class PnmDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override;
     PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    StoredIds show_ids() override;
     void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
     void forget() noexcept override { picture_ = {}; }
 
@@ -179,7 +181,7 @@ void write_wide(const PnmPicture& picture, std::vector<std::uint16_t>& row, int 
         }
         return;
     }
-    if (picture.levels != kMostLevels) {
+    if (picture.levels != kMostLevels && !picture.unscaled) {
         for (std::uint16_t& sample : row) {
             sample = scaled(sample, picture.levels, kMostLevels);
         }
@@ -239,6 +241,12 @@ PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     return {picture_.size, {picture_.channels(), picture_.sample_bytes()}, kCodecs[(picture_.kind - 1) % 3]};
 }
 
+// Bits are not levels: 1 is black.
+StoredIds PnmDecoder::show_ids() {
+    picture_.unscaled = picture_.channels() == 1 && !picture_.is_bits();
+    return picture_.unscaled ? StoredIds{StoredIds::Kind::kLevels, 8 * picture_.sample_bytes()} : StoredIds();
+}
+
 void PnmDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     const int height = region.box.size().height;
     check_size(picture_);
@@ -251,7 +259,8 @@ void PnmDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std
     }
     std::array<std::uint8_t, kByteLevels + 1> levels;
     for (std::uint16_t sample = 0; sample < levels.size(); ++sample) {
-        levels[sample] = static_cast<std::uint8_t>(scaled(sample, picture_.levels, kByteLevels));
+        levels[sample] =
+            static_cast<std::uint8_t>(picture_.unscaled ? sample : scaled(sample, picture_.levels, kByteLevels));
     }
     Reader reader(picture_.samples);
     std::vector<std::uint16_t> row(picture_.row_samples());

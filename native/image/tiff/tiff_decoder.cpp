@@ -54,6 +54,20 @@ std::vector<std::uint64_t> tiff_pages(Bytes bytes, std::size_t most) {
 
 namespace {
 
+// Returns whether other pages follow the first one, which are more than smaller versions or masks.
+bool has_more_pages(Bytes bytes) {
+    constexpr std::size_t kMost = 8;
+    constexpr std::uint32_t kBeside = FILETYPE_REDUCEDIMAGE | FILETYPE_MASK;
+    try {
+        const std::vector<std::uint64_t> pages = tiff_pages(bytes, kMost);
+        return std::any_of(pages.begin() + 1, pages.end(), [&](std::uint64_t page) {
+            return (TiffDirectory::at(bytes, page)->integer(TIFFTAG_SUBFILETYPE).value_or(0) & kBeside) == 0;
+        });
+    } catch (const MediaError&) {
+        return false;  // The file is damaged behind its first page.
+    }
+}
+
 Box overlap(const Box& a, const Box& b) {
     return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
 }
@@ -102,7 +116,25 @@ PackedShape TiffDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     check_source_size(picture_.size, "cannot decode the image: its size", max_pixels);
     chunks_ = find_chunks();
     check_tiff_data(*file_, picture_);
-    return {picture_.size, picture_.format, "tiff"};
+    return {.size = picture_.size,
+            .format = picture_.format,
+            .codec = "tiff",
+            .more_pages = !page_ && has_more_pages(bytes)};
+}
+
+StoredIds TiffDecoder::show_ids() {
+    constexpr int kBits[] = {1, 2, 4, 8, 16};
+    const bool indices = picture_.colors == TiffColors::kPalette;
+    const bool levels = picture_.colors == TiffColors::kGray && picture_.alpha == 0 && !picture_.inverted &&
+                        picture_.numbers == TiffNumbers::kUnsigned &&
+                        std::ranges::find(kBits, picture_.bits) != std::end(kBits);
+    if (picture_.lossy || !(indices || levels)) {
+        return {};
+    }
+    picture_.as_ids = true;
+    picture_.alpha = 0;
+    picture_.format = {1, picture_.bits == 16 ? 2 : 1};
+    return {indices ? StoredIds::Kind::kIndices : StoredIds::Kind::kLevels, picture_.bits};
 }
 
 void TiffDecoder::forget() noexcept {
@@ -216,7 +248,7 @@ void TiffDecoder::unpack(const Chunks& chunks, const Box& box, int x, int y, con
     const auto row_at = [&](int row) { return chunk_.data() + size_of(row - y) * chunks.row_bytes; };
     const auto take = [&](int row, std::size_t index, Sample* to) {
         const std::size_t first = size_of(box.left - x) * step + (picture_.planar ? 0 : sample_of(index));
-        const bool is_index = picture_.colors == TiffColors::kPalette && index == 0;
+        const bool is_index = picture_.as_ids || (picture_.colors == TiffColors::kPalette && index == 0);
         take_tiff_samples(picture_, {row_at(row), first, step, width, is_index}, to + index, taken);
     };
     samples_.reserve(width * taken * sizeof(Sample) * (picture_.planar ? size_of(box.size().height) : 1));

@@ -27,6 +27,7 @@ class TiffDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kTiff; }
     PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    StoredIds show_ids() override;
     [[nodiscard]] Box decodable(int eighths, const Box& wanted) const override;
     void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
     void forget() noexcept override;

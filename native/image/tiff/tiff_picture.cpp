@@ -268,6 +268,7 @@ TiffPicture read_tiff_picture(const TiffFile& file) {
         TIFFSetField(file.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
     }
     picture.may_end_early = std::ranges::find(kWhole, compression) == std::end(kWhole);
+    picture.lossy = compression == COMPRESSION_JPEG || compression == COMPRESSION_OJPEG;
     const bool colored = picture.colors != TiffColors::kGray;
     const bool wide = picture.numbers == TiffNumbers::kUnsigned && picture.bits > kByte && picture.bits <= 2 * kByte &&
                       picture.colors != TiffColors::kYcbcr;
@@ -584,6 +585,10 @@ void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* 
 
 template <typename Sample>
 void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::size_t count, Sample* to) {
+    if (picture.as_ids) {
+        std::copy_n(samples, count, to);
+        return;
+    }
     const auto copied = [](const Sample* from, Sample* pixel) { std::copy_n(from, 3, pixel); };
     switch (picture.colors) {
         case TiffColors::kPalette:

@@ -28,6 +28,8 @@ struct TiffPicture {
     bool deflated = false;
     bool by_libtiff = false;            // Whether libtiff converts the colours.
     bool may_end_early = false;         // Whether a strip's codec may leave rows out.
+    bool lossy = false;                 // Whether the codec changes samples.
+    bool as_ids = false;                // Whether indices and levels stay the numbers that they are.
     std::vector<std::uint8_t> palette;  // Three bytes for each index.
     PackedFormat format;
 

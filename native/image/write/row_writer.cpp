@@ -5,14 +5,41 @@
 
 namespace spdl {
 
+namespace {
+
+template <typename Element>
+void write_ids_as(const std::uint8_t* pixels, std::size_t count, std::uint8_t* to) noexcept {
+    for (std::size_t i = 0; i < count; ++i, to += sizeof(Element)) {
+        const auto id = static_cast<Element>(pixels[3 * i] | pixels[3 * i + 1] << 8U);
+        std::memcpy(to, &id, sizeof(Element));
+    }
+}
+
+// As a PixelWriter: three bytes are one id.
+void write_ids(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
+               std::uint8_t* const* planes) noexcept {
+    switch (element_bytes(format.type())) {
+        case 8:
+            return write_ids_as<std::uint64_t>(pixels, count, *planes);
+        case 4:
+            return write_ids_as<std::uint32_t>(pixels, count, *planes);
+        case 2:
+            return write_ids_as<std::uint16_t>(pixels, count, *planes);
+        default:
+            return write_ids_as<std::uint8_t>(pixels, count, *planes);
+    }
+}
+
+}  // namespace
+
 void RowWriter::begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels) {
     canvas_ = canvas;
     target_ = target;
-    write_pixels_ = write_pixels;
     const ArrayFormat& format = *canvas.format;
+    write_pixels_ = format.ids() ? write_ids : write_pixels;
     const auto width = static_cast<std::size_t>(canvas.size.width);
     const bool planar = format.layout() == Layout::kNchw;
-    pixel_stride_ = format.element() * (planar ? 1 : static_cast<std::size_t>(channel_count(format.channels())));
+    pixel_stride_ = format.element() * (planar ? 1 : static_cast<std::size_t>(format.elements()));
     row_stride_ = width * pixel_stride_;
     plane_stride_ = row_stride_ * static_cast<std::size_t>(canvas.size.height);
     direct_ = format.plain() && !target.transposed;
@@ -21,19 +48,21 @@ void RowWriter::begin(const Canvas& canvas, const Target& target, PixelWriter* w
     }
     const Box& box = target.box;
     if (box != whole(canvas.size)) {
-        const std::size_t bytes = 3 * width + kPixelSlack;
-        black_.reserve(bytes);
-        std::memset(black_.data(), 0, bytes);
-        blacken(0, canvas.size.width, 0, box.top);
-        blacken(0, canvas.size.width, box.bottom, canvas.size.height);
-        blacken(0, box.left, box.top, box.bottom);
-        blacken(box.right, canvas.size.width, box.top, box.bottom);
+        padding_.reserve(3 * width + kPixelSlack);
+        for (std::size_t i = 0; i < width; ++i) {
+            std::ranges::copy(format.pad(), padding_.data() + 3 * i);
+        }
+        std::memset(padding_.data() + 3 * width, 0, kPixelSlack);
+        pad(0, canvas.size.width, 0, box.top);
+        pad(0, canvas.size.width, box.bottom, canvas.size.height);
+        pad(0, box.left, box.top, box.bottom);
+        pad(box.right, canvas.size.width, box.top, box.bottom);
     }
 }
 
-void RowWriter::blacken(int left, int right, int top, int bottom) {
+void RowWriter::pad(int left, int right, int top, int bottom) {
     for (int y = top; y < bottom && left < right; ++y) {
-        write_row(black_.data(), left, y, right - left);
+        write_row(padding_.data(), left, y, right - left);
     }
 }
 
@@ -51,8 +80,15 @@ void RowWriter::write_row(const std::uint8_t* pixels, int x, int y, int count) {
 
 void RowWriter::write_column(const std::uint8_t* pixels, int x) {
     const ArrayFormat& format = *canvas_.format;
-    const auto channels = static_cast<std::size_t>(channel_count(format.channels()));
+    const auto channels = static_cast<std::size_t>(format.elements());
     const std::size_t step = format.layout() == Layout::kNchw ? plane_stride_ : format.element();
+    if (format.ids()) {
+        for (int y = target_.box.top; y < target_.box.bottom; ++y, pixels += 3) {
+            std::uint8_t* const to = place(x, y);
+            write_ids(format, pixels, 1, &to);
+        }
+        return;
+    }
     for (int y = target_.box.top; y < target_.box.bottom; ++y, pixels += 3) {
         std::uint8_t* const to = place(x, y);
         for (std::size_t channel = 0; channel < channels; ++channel) {

@@ -32,7 +32,7 @@ struct Target {
 // Takes an image as rows of three-byte pixels, and writes them to an array in its format.
 class RowWriter {
   public:
-    // Writes black outside of the target at once.
+    // Writes the format's padding outside of the target at once.
     void begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels);
 
     // Returns where to put the pixels of a row. Nothing after them may be written.
@@ -70,7 +70,7 @@ class RowWriter {
     void write(int index, const std::uint8_t* pixels);
     void write_row(const std::uint8_t* pixels, int x, int y, int count);
     void write_column(const std::uint8_t* pixels, int x);
-    void blacken(int left, int right, int top, int bottom);
+    void pad(int left, int right, int top, int bottom);
 
     Canvas canvas_;
     Target target_;
@@ -80,7 +80,7 @@ class RowWriter {
     std::size_t row_stride_ = 0;
     std::size_t plane_stride_ = 0;
     AlignedBuffer row_;
-    AlignedBuffer black_;
+    AlignedBuffer padding_;
 };
 
 // Pictures in memory, (N, C, H, W), in any order of memory. Values are bytes, or 32-bit floats from 0 to 1.

@@ -54,12 +54,14 @@ from spdl.io._image.augment import (
     random_resized_crop,
 )
 from spdl.io._image.batch import load_image_batch
+from spdl.io._image.coco import coco_masks
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
 from spdl.io._image.decode import demux_image
 from spdl.io._image.encode import encode_image, save_image
 from spdl.io._image.encode_config import EncodeConfig, encode_config
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import count_pages, load_image
+from spdl.io._image.masks import load_mask_batch
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
 from spdl.io._image.options import ImageOptions
 from spdl.io._text.packing import PackingCounts
@@ -140,6 +142,7 @@ __all__ = [
     "WAVHeader",
     "apply_bsf",
     "audio_encode_config",
+    "coco_masks",
     "convert_array",
     "convert_frames",
     "count_pages",
@@ -169,6 +172,7 @@ __all__ = [
     "load_image",
     "load_image_batch",
     "load_image_batch_nvjpeg",
+    "load_mask_batch",
     "load_npy",
     "load_npz",
     "load_npz_batch",

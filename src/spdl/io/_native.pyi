@@ -408,7 +408,11 @@ class Request:
         flip: bool,
         exact: bool,
         upright: bool,
+        pad: tuple[int, int, int],
     ) -> None: ...
+
+class HeldIds:
+    def __init__(self, array: Any, dtype: str) -> None: ...
 
 class RandomCrop:
     def __init__(
@@ -477,12 +481,23 @@ def load_batch(
     random: RandomCrop | None,
     flips: list[bool],
     jitter: ColorJitter | None,
+    sizes: list[tuple[int, int]] = ...,
     demux: DemuxOptions,
     decode: DecodeOptions,
     num_threads: int,
     keep_failed: bool,
+    page: int | None = None,
     storage: Any,
 ) -> tuple[CPUBuffer | None, list[tuple[int, str]]]: ...
+def coco_masks(
+    *,
+    segmentations: list[bytes | list[int] | list[list[float]]],
+    size: tuple[int, int],
+    values: list[int],
+    together: bool,
+    wide: bool,
+    masks: Any,
+) -> None: ...
 def load_sounds(
     *,
     sources: tuple[Any, ...],

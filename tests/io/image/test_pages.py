@@ -2,7 +2,7 @@
 
 import io
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,17 @@ from tests.io.image_files import AnyArray
 from tests.io.images import encode, make_image
 from tests.io.tiff_files import LEVELS, PIXELS, deflated, sub_directory
 
-from spdl.io import count_pages, decode_config, demux_config, get_video_filter_desc, load_image, to_numpy
+from spdl.io import (
+    ImageOptions,
+    LoadError,
+    count_pages,
+    decode_config,
+    demux_config,
+    get_video_filter_desc,
+    load_image,
+    load_image_batch,
+    to_numpy,
+)
 
 SHAPES = [(61, 43), (20, 31), (61, 43), (7, 5)]
 
@@ -94,7 +104,8 @@ def test_every_page_is_pillows(modes: Sequence[str], options: dict[str, Any]) ->
                 np.testing.assert_array_equal(load(data, number, filter_desc=None)[..., 0], pillows(data, page, None))
             else:
                 np.testing.assert_array_equal(load(data, number), pillows(data, page))
-    np.testing.assert_array_equal(load_image(data), load(data, 0))
+    if len(modes) == 1:
+        np.testing.assert_array_equal(load_image(data), load(data, 0))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +153,55 @@ def test_stored_pixels_and_filters() -> None:
     resized = np.stack([np.asarray(load_image(data, filter_desc=small)) for data in alone])
     np.testing.assert_array_equal(load(MIXED, slice(None), filter_desc=small), resized)
     np.testing.assert_array_equal(load(MIXED, [0, 2], filter_desc="vflip"), load(MIXED, [0, 2])[:, ::-1])
+
+
+# ---- In batches ------------------------------------------------------------------------------------------------------
+
+
+def test_load_image_batch_takes_the_page_of_each_tiff() -> None:
+    for page in (0, 2, 4, -1, -5):
+        (loaded,) = to_numpy(load_image_batch([STACK], width=None, height=None, pages=page))
+        np.testing.assert_array_equal(loaded, pillows(STACK, page % 5))
+    for page in (5, -6):
+        with pytest.raises(LoadError, match=f"there is no page {page}: it has 5 pages"):
+            load_image_batch([STACK], width=None, height=None, pages=page)
+    with pytest.raises(LoadError, match="only a TIFF has pages"):
+        load_image_batch([encode(make_image(9, 9))], options=ImageOptions(8, 8, pages=0))
+    with pytest.raises(TypeError, match="`pages`"):
+        load_image_batch([STACK], width=8, height=8, pages=[0, 1])  # type: ignore[call-overload]
+
+
+def test_each_page_is_turned_as_it_says() -> None:
+    data = chained(*(deflated([PIXELS], {274: (3, [number])}) for number in (6, 1, 3)))
+    for page, upright in enumerate((np.rot90(LEVELS, -1), LEVELS, LEVELS[::-1, ::-1])):
+        (loaded,) = to_numpy(load_image_batch([data], width=None, height=None, pages=page, exif=True))
+        np.testing.assert_array_equal(loaded[..., 0], upright)
+        np.testing.assert_array_equal(loaded, pillows(data, page))
+
+
+SMALLER, MASK = (deflated([PIXELS], {254: (4, [kind])}) for kind in (1, 4))
+
+
+@pytest.mark.parametrize("data", [STACK, chained(deflated([PIXELS]), SMALLER, deflated([PIXELS]))], ids=["all", "last"])
+@pytest.mark.parametrize(
+    "load_first",
+    [
+        lambda data: load_image_batch([data], width=8, height=8),
+        load_image,
+        lambda data: load_image(data, filter_desc=None),
+    ],
+    ids=["batch", "image", "stored"],
+)
+def test_pages_that_are_left_out_are_said(data: bytes, load_first: Callable[[bytes], Any]) -> None:
+    with pytest.warns(UserWarning, match="several pages, of which only the first is loaded"):
+        load_first(data)
+
+
+@pytest.mark.parametrize("rest", [[], [SMALLER], [MASK, SMALLER]], ids=["none", "smaller", "mask"])
+def test_nothing_is_said_of_smaller_versions_and_masks(rest: list[bytes]) -> None:
+    data = chained(deflated([PIXELS]), *rest)
+    np.testing.assert_array_equal(to_numpy(load_image_batch([data], width=None, height=None))[0, ..., 0], LEVELS)
+    np.testing.assert_array_equal(to_numpy(load_image(data))[..., 0], LEVELS)
 
 
 # ---- What counts as a page -------------------------------------------------------------------------------------------

@@ -314,7 +314,9 @@ def test_below_a_thumbnail_is_the_picture(thumbnail: bytes) -> None:
 
 def test_the_first_of_several_pictures_is_read() -> None:
     others = [make_image(20, 30, seed) for seed in (1, 2)]
-    assert_pillows(encode(make_image(61, 43), "TIFF", save_all=True, append_images=others, compression="tiff_lzw"))
+    data = encode(make_image(61, 43), "TIFF", save_all=True, append_images=others, compression="tiff_lzw")
+    with pytest.warns(UserWarning, match="several pages"):
+        assert_pillows(data)
 
 
 def test_ffmpeg_reads_a_tiff_if_it_is_asked_to() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class ClipReader(MediaReader):
             interpolation=options.interpolation,
             pix_fmt=options.pix_fmt,
             layout=options.layout,
-            dtype=options.dtype,
+            dtype=cast("Any", options.dtype),  # Not one of those for ids.
             mean=options.mean,
             std=options.std,
             exact=options.exact,
@@ -252,6 +252,8 @@ class ClipLoader(MediaLoader[ClipBatch]):
         }
         # FFmpeg's own resize, as `load_video_batch` takes it by default.
         self.options = make_options(size, options, {"exact": False, **given})
+        if self.options.pad_value or self.options.pages is not None:
+            refuse(ValueError, "options", "a record without `pad_value` and `pages`, which are for images", options)
         check_choice("sampling", sampling, ("random", "center", "start", "spread"))
         if not 0 <= check_number("flip", flip, "a number from 0 to 1") <= 1:
             refuse(ValueError, "flip", "a number from 0 to 1", flip)

@@ -48,6 +48,9 @@ def make_options(
             refuse(TypeError, name, "left out with `options`", value, "Use dataclasses.replace(options, ...).")
         if options.width is None or options.height is None:
             refuse(ValueError, "options", "a record with `width` and `height`, since a batch has one size", options)
+        if options.pix_fmt not in PIXEL_FORMATS:
+            accepted = f"a record with `pix_fmt` {' or '.join(PIXEL_FORMATS)}, since images have colours"
+            refuse(ValueError, "options", accepted, options)
         return options
     if size is None:
         refuse(TypeError, "size", "given, or `options`", size)

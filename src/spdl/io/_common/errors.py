@@ -41,7 +41,7 @@ def name_path(error: FormatError, path: str) -> None:
 
 
 class LoadError(RuntimeError):
-    """Raised by `load_image_batch`, `load_video_batch` and `load_audio_batch` if inputs fail that may not.
+    """Raised by `load_image_batch` and its relatives for masks, video and audio if inputs fail that may not.
 
     Attributes:
         failures: The inputs that failed: for each the index, the input itself and the reason.

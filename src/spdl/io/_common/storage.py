@@ -26,7 +26,15 @@ Storage: TypeAlias = "CPUStorage | Any"
 memory, ``bytearray``), or a PyTorch tensor in main memory."""
 
 _MAX_SIZE = sys.maxsize
-_FORMATS = {"uint8": "B", "int16": "h", "float16": "e", "float32": "f"}  # Formats of the struct module.
+_FORMATS = {
+    "uint8": "B",
+    "uint16": "H",
+    "int16": "h",
+    "int32": "i",
+    "int64": "l",
+    "float16": "e",
+    "float32": "f",
+}  # Formats of the struct module.
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.

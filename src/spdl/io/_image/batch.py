@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, Unpack, overload
 
-from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
+from spdl._check import check_flag, check_instance, check_int, refuse
 from spdl._locate import callers_line
-from spdl.io._common.errors import LoadError, LoadFailure
+from spdl.io._common.errors import LoadFailure
 from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -15,6 +15,7 @@ from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.augment import Crop, Flip, RandomColorJitter, resolve_crop, resolve_flip, resolve_jitter
 from spdl.io._image.config import check_ffmpeg_text, decode_options, demux_options
 from spdl.io._image.decode import ImageInput, decode_image_packets, demux_image, describe
+from spdl.io._image.failures import OnError, on_error_of, settle
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
 from spdl.io._image.options import (
@@ -22,13 +23,19 @@ from spdl.io._image.options import (
     PIXEL_FORMATS,
     ArrayFormat,
     Dtype,
+    IdDtype,
     ImageOptions,
     Interpolation,
     Layout,
     Mode,
     Resize,
+    are_ids,
+    check_pages,
+    check_unmixed,
+    dtypes_of,
     make_array_format,
     make_load_options,
+    make_pad,
     parse_served,
     resize_to,
     scale_flags,
@@ -74,11 +81,7 @@ def load_filtered_batch(
     return (native.convert_many(frames, memory) if frames else None), reasons
 
 
-OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
-
-_ON_ERROR = get_args(OnError)
-_SHOWN_FAILURES = 5
-_MAX_THREADS = 1024
+MAX_THREADS = 1024
 _UNSET: Any = ...
 
 
@@ -109,13 +112,15 @@ class _Options(TypedDict, total=False):
     jitter: RandomColorJitter | None
     interpolation: Interpolation
     layout: Layout
-    dtype: Dtype
+    dtype: Dtype | IdDtype
     mean: Sequence[float] | None
     std: Sequence[float] | None
     exact: bool
     num_threads: int
     on_error: OnError | None
     exif: bool | None
+    pad_value: int | tuple[int, ...]
+    pages: int | None
 
 
 @overload
@@ -170,13 +175,15 @@ def load_image_batch(
     jitter: RandomColorJitter | None = None,
     interpolation: Interpolation = "bicubic",
     layout: Layout = "NHWC",
-    dtype: Dtype = "uint8",
+    dtype: Dtype | IdDtype = "uint8",
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     exact: bool = True,
     num_threads: int = 1,
     on_error: OnError | None = None,
     exif: bool | None = None,
+    pad_value: int | tuple[int, ...] = 0,
+    pages: int | None = None,
     options: ImageOptions | None = None,
 ) -> CPUBuffer | CUDABuffer:
     """Load images into one array, resized to one size.
@@ -187,7 +194,7 @@ def load_image_batch(
 
     libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG, and libtiff, libwebp, libavif and OpenJPEG what
     their names say; FFmpeg decodes the HEVC of HEIC, and we the other formats. One batch may mix them. From an
-    animation, and from a TIFF of several pages, only the first picture is loaded; `load_image` takes any page. Alpha is
+    animation, only the first picture is loaded, and from a TIFF the first page, unless `pages` says which. Alpha is
     dropped. The resize is antialiased and gives the results of Pillow 13's ``Image.resize`` with the interpolation of
     the same name (``"area"`` is Pillow's BOX). Older versions of Pillow run the two passes over tall images in the
     other order, so they round slightly differently.
@@ -204,6 +211,10 @@ def load_image_batch(
         height: The height of the result in pixels. None works as for the width.
         pix_fmt: The pixel format by FFmpeg's name. All but rgb24, bgr24 and gray are left to FFmpeg's filters, with the
             limits described under `filter_desc`. None keeps the stored format, which must be the same for all images.
+            Two formats stand for ids, such as the classes of pixels, which are neither scaled nor mixed: ``"index"``
+            takes the indices of a palette, from PNG, GIF, BMP and TIFF, and ``"gray16"``, together with a `dtype` for
+            ids, the levels of 16-bit gray, from PNG, TIFF and PGM. Any other image fails. Unless both sides are None,
+            they need ``interpolation="nearest"``. There is no axis of channels then.
         demux_config: How FFmpeg reads; see `demux_config`. If it sets a format or an option, FFmpeg reads JPEG too.
         decode_config: How to decode, and which images are too large; see `decode_config`.
         filter_desc: Filters in FFmpeg's syntax that take the place of the resize; `width`, `height`, `interpolation`
@@ -235,7 +246,8 @@ def load_image_batch(
         jitter: How to change the colours of each image after the resize, from `random_color_jitter`. None keeps them.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         layout: ``"NHWC"`` puts the channels of a pixel side by side, ``"NCHW"`` makes a plane of each channel.
-        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
+        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1. For ids ``"uint8"`` (not for gray16),
+            ``"uint16"``, ``"int32"`` or ``"int64"``.
         mean: A number for each channel, in the order of `pix_fmt`, to subtract from values of a float dtype, which are
             from 0 to 1. With uint8 it is an error. None is 0.
         std: The divisor of each channel after that, not 0. None is 1.
@@ -254,13 +266,19 @@ def load_image_batch(
             or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). The orientation in an
             AVIF or HEIF itself comes first. None does so in calls that name `mode`, except when FFmpeg's filters run:
             these get the stored images.
+        pad_value: The value of pixels where no image is, in ``mode="pad"``: an int from 0 to 255, or one for each
+            channel, in the order of `pix_fmt`; for ids up to what `dtype` and 16 bits have room for. `dtype`, `mean`
+            and `std` change it as they change pixels.
+        pages: The page of each TIFF to load, counted from 0 as `count_pages` does, or from the end if it is negative.
+            An image of another format, or without that page, fails. None loads the first picture; if one was a TIFF of
+            several pages, a UserWarning says so.
         options: A record of all of this, except the arguments of a single call: `srcs`, `crop`, `flip`, `jitter`,
             `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then left out.
 
     Returns:
-        The images, (B, H, W, C) or (B, C, H, W), with their own memory or in `storage`. With a `device_config`, they
-        are on the GPU, in a `CUDABuffer`. ``failures`` is a tuple of `LoadFailure`: index, source (the input), reason.
-        ``backends`` names the decoder of each image.
+        The images, (B, H, W, C) or (B, C, H, W), for ids (B, H, W), with their own memory or in `storage`. With a
+        `device_config`, they are on the GPU, in a `CUDABuffer`. ``failures`` is a tuple of `LoadFailure`: index, source
+        (the input), reason. ``backends`` names the decoder of each image.
 
     Raises:
         LoadError: If an image fails and `on_error` is ``"raise"``. If all images fail, and would be left out, or
@@ -278,13 +296,13 @@ def load_image_batch(
         (2, 224, 224, 3)
     """
     check_device_config(device_config)
-    errors = _on_error(strict, on_error)
+    errors = on_error_of(strict, on_error)
     if options is not None:
         own = (width, height, pix_fmt, demux_config, decode_config, filter_desc, mode, interpolation)
-        _check_alone(options, (*own, layout, dtype, mean, std, exact, exif))
+        _check_alone(options, (*own, layout, dtype, mean, std, exact, exif, pad_value, pages))
         width, height, mode, interpolation = options.width, options.height, options.mode, options.interpolation
         pix_fmt, layout, dtype, mean, std = options.pix_fmt, options.layout, options.dtype, options.mean, options.std
-        exact, exif = options.exact, options.exif
+        exact, exif, pad_value, pages = options.exact, options.exif, options.pad_value, options.pages
         demux_config, decode_config = options.demux_config, options.decode_config
     elif width is _UNSET or height is _UNSET:
         missing = "width" if width is _UNSET else "height"
@@ -296,8 +314,9 @@ def load_image_batch(
     upright = mode is not None if exif is None else check_flag("exif", exif)
     exact = check_flag("exact", exact)
     resize = resize_to(width, height, mode or "pad", interpolation)
-    array_format = make_array_format(layout, dtype, mean, std)
-    threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
+    ids = filter_desc == DEFAULT_FILTER_DESC and are_ids(pix_fmt, dtype)
+    array_format = make_array_format(layout, dtype, mean, std, dtypes=dtypes_of(pix_fmt if ids else None))
+    threads = check_int("num_threads", num_threads, least=1, most=MAX_THREADS)
     given = list_inputs(srcs, "load_image_batch")
     inputs, unread = resolve_all(given, files=True)
     boxes, random = resolve_crop(crop, len(given))
@@ -305,9 +324,11 @@ def load_image_batch(
 
     demux = demux_options(demux_config, None)
     decode = decode_options(decode_config, keep_damaged=errors == "partial")
-    served = _served(resize, pix_fmt, filter_desc)
+    served = _served(resize, pix_fmt, filter_desc, ids=ids)
     jitters = resolve_jitter(jitter, len(given), pix_fmt if served is None else served.pix_fmt)
+    page = check_pages(pages)
     if served is not None:
+        served = served._replace(pad=make_pad(pad_value, served.pix_fmt, dtype))
         what: GpuWork = {
             "sources": inputs,
             "request": make_load_options(served, array_format, exact=exact, exif=upright),
@@ -320,8 +341,10 @@ def load_image_batch(
             "keep_failed": errors in ("zero", "partial"),
         }
         shape = _batch_shape(len(given), served, array_format)
-        free = storage is None and jitters is None and leaves_choice(demux_config, decode_config)
-        buffer, reasons = _load(what, jitters, (storage, shape, dtype), device_config if free else None)
+        plain = storage is None and jitters is None and page is None and not (ids or any(served.pad))
+        free = plain and leaves_choice(demux_config, decode_config)
+        rest = {"jitter": jitters, "page": page, "storage": resolve_storage(storage, shape, dtype)}
+        buffer, reasons = _load(what, rest, device_config if free else None)
     else:
         if (
             boxes
@@ -330,6 +353,8 @@ def load_image_batch(
             or jitters
             or array_format != DEFAULT_ARRAY_FORMAT
             or exif
+            or pad_value
+            or page is not None
             or errors in ("zero", "partial")
         ):
             _refuse_filters(filter_desc, pix_fmt)
@@ -345,25 +370,22 @@ def load_image_batch(
             inputs, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
         )
 
-    failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
-    if failures and (errors == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, failures, errors), failures)
-    if buffer is None:  # pragma: no cover - without a reason there is a result.
-        raise AssertionError
-    if failures:
-        buffer._set_failures(failures)  # noqa: SLF001
-    return _bring(buffer, device_config)
+    failures = [LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons]
+    loaded: CPUBuffer | CUDABuffer = settle(
+        buffer, failures, errors, len(given), lambda it: describe(inputs[it.index], url_of(it.source))
+    )
+    return _bring(loaded, device_config)
 
 
 def _load(
-    what: GpuWork, jitter: Any, place: tuple[Storage | None, tuple[int, ...] | None, Dtype], choice: CUDAConfig | None
+    what: GpuWork, rest: dict[str, Any], choice: CUDAConfig | None
 ) -> tuple[CPUBuffer | CUDABuffer | None, list[tuple[int, str]]]:
     """Load a batch on the CPU, or on the GPU that may be chosen if that pays."""
     if choice is not None and len(what["sources"]) >= WORTHWHILE:
         loaded = load_on_gpu(least=WORTHWHILE, device_config=choice, **what)
         if loaded is not None:
             return loaded
-    return native.load_batch(jitter=jitter, storage=resolve_storage(*place), **what)
+    return native.load_batch(**what, **rest)
 
 
 def _bring(buffer: CPUBuffer | CUDABuffer, device_config: CUDAConfig | None) -> CPUBuffer | CUDABuffer:
@@ -388,6 +410,8 @@ _ALONE = {
     "std": None,
     "exact": True,
     "exif": None,
+    "pad_value": 0,
+    "pages": None,
 }
 """The arguments that a record of options covers, and their defaults."""
 
@@ -401,27 +425,27 @@ def _check_alone(options: object, given: Sequence[object]) -> None:
             refuse(TypeError, name, "left out with `options`", value, remedy)
 
 
-def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - the argument itself.
-    if on_error is None:
-        return "skip" if strict is False else "raise"
-    if strict is not None:
-        refuse(ValueError, "on_error", f"None with `strict={strict!r}`, which says the same", on_error)
-    check_choice("on_error", on_error, _ON_ERROR)
-    return on_error
-
-
 def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
     """Raise the ValueError of a call that asks FFmpeg's filters for what only native code does."""
-    options = "`crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
+    options = (
+        "`crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, `exif`, `pad_value`, `pages` or an `on_error` of "
+        "zeros"
+    )
     if filter_desc == DEFAULT_FILTER_DESC:
         remedy = "Other pixel formats are left to FFmpeg's filters, which take none of these options."
-        refuse(ValueError, "pix_fmt", f"rgb24, bgr24 or gray with {options}", pix_fmt, remedy)
+        if pix_fmt == "gray16":
+            remedy = "As ids, gray16 takes them: pass dtype='uint16'."
+        refuse(ValueError, "pix_fmt", f"rgb24, bgr24, gray or index with {options}", pix_fmt, remedy)
     remedy = "Write it in FFmpeg's syntax instead, or omit `filter_desc`."
     refuse(ValueError, "filter_desc", f"left out with {options}", filter_desc, remedy)
 
 
-def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:
+def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None, *, ids: bool) -> Resize | None:
     """Return the resize that native code does by itself, or None if FFmpeg's filters are needed."""
+    if ids:
+        resize = resize._replace(pix_fmt=pix_fmt or "")
+        check_unmixed(resize)
+        return resize
     if filter_desc == DEFAULT_FILTER_DESC:
         return resize._replace(pix_fmt=pix_fmt) if pix_fmt in PIXEL_FORMATS else None
     return parse_served(filter_desc) if isinstance(filter_desc, str) else None
@@ -432,23 +456,7 @@ def _batch_shape(count: int, resize: Resize, array_format: ArrayFormat) -> tuple
     width, height = (center or side for center, side in zip(resize.center, resize.target, strict=True))
     if not (width and height):
         return None
-    channels = PIXEL_FORMATS[resize.pix_fmt]
+    channels = PIXEL_FORMATS.get(resize.pix_fmt)
+    if channels is None:
+        return count, height, width
     return (count, channels, height, width) if array_format.layout == "NCHW" else (count, height, width, channels)
-
-
-def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], errors: OnError) -> str:
-    lines = [f"{len(failures)} of {len(inputs)} images could not be loaded"]
-    lines += [
-        f"  srcs[{index}], {describe(inputs[index], url_of(source))}: {reason}"
-        for index, source, reason in failures[:_SHOWN_FAILURES]
-    ]
-    if len(failures) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
-    if errors in ("zero", "partial"):
-        lines.append("The size of their zeros is unknown: give both width and height.")
-    if errors == "raise":
-        lines.append(
-            'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '
-            "`failures` then lists them."
-        )
-    return "\n".join(lines)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
 Dtype: TypeAlias = Literal["uint8", "float16", "float32"]
+IdDtype: TypeAlias = Literal["uint8", "uint16", "int32", "int64"]
 
 _LAYOUTS = get_args(Layout)
 _DTYPES = get_args(Dtype)
@@ -30,7 +31,7 @@ class ArrayFormat(NamedTuple):
     """The layout and the values of an array. Floats are ``(byte / 255 - mean) / std``."""
 
     layout: Layout = "NHWC"
-    dtype: Dtype = "uint8"
+    dtype: Dtype | IdDtype = "uint8"
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
 
@@ -39,15 +40,17 @@ DEFAULT_ARRAY_FORMAT = ArrayFormat()
 """The format of images in other libraries: bytes, the channels of a pixel side by side."""
 
 
-def make_array_format(layout: Layout, dtype: Dtype, mean: Any, std: Any) -> ArrayFormat:
-    """Return the array format that the arguments describe.
+def make_array_format(
+    layout: Layout, dtype: Dtype | IdDtype, mean: Any, std: Any, *, dtypes: tuple[str, ...] = _DTYPES
+) -> ArrayFormat:
+    """Return the array format that the arguments describe, with one of the `dtypes`.
 
     Raises:
         TypeError, ValueError: If an argument is wrong.
     """
     check_choice("layout", layout, _LAYOUTS)
-    check_choice("dtype", dtype, _DTYPES)
-    if dtype == "uint8" and not (mean is None and std is None):
+    check_choice("dtype", dtype, dtypes)
+    if not _are_floats(dtype) and not (mean is None and std is None):
         accepted = "'float16' or 'float32' with `mean` or `std`, which make fractions"
         refuse(ValueError, "dtype", accepted, dtype)
     deviations = _numbers("std", std)
@@ -64,7 +67,7 @@ def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float],
     """
     means = _per_channel("mean", array_format.mean, 0.0, channels)
     deviations = _per_channel("std", array_format.std, 1.0, channels)
-    if array_format.dtype == "uint8":
+    if not _are_floats(array_format.dtype):
         return [1.0] * 3, [0.0] * 3
     scale = [1 / (255 * deviation) for deviation in deviations]
     return scale, [-mean / deviation for mean, deviation in zip(means, deviations, strict=True)]
@@ -73,6 +76,10 @@ def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float],
 def make_float_scale(array_format: ArrayFormat, channels: int) -> list[float]:
     """Return the factors for values that are floats from 0 to 1 already. The summands come from `make_factors`."""
     return [1 / deviation for deviation in _per_channel("std", array_format.std, 1.0, channels)]
+
+
+def _are_floats(dtype: Dtype | IdDtype) -> bool:
+    return dtype in ("float16", "float32")
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
@@ -106,6 +113,8 @@ _INTERPOLATIONS = get_args(Interpolation)
 MAX_SIDE = 65535
 """The longest side of inputs and outputs in pixels: that of the largest JPEG."""
 
+_MOST_PAGES = 0x7FFF_FFFE
+
 _SIDE = f"an int from 1 to {MAX_SIDE} pixels or None"
 
 MAX_PIXELS = 178_000_000
@@ -113,6 +122,12 @@ MAX_PIXELS = 178_000_000
 
 PIXEL_FORMATS = {"rgb24": 3, "bgr24": 3, "gray": 1}
 """FFmpeg's names of the pixel formats that native code writes, and how many channels they have."""
+
+ID_DTYPES: dict[str, tuple[IdDtype, ...]] = {
+    "index": ("uint8", "uint16", "int32", "int64"),
+    "gray16": ("uint16", "int32", "int64"),
+}
+"""The pixel formats that stand for ids, which are never mixed or scaled, and the types that have room for them."""
 
 _SCALE_FLAGS: dict[str, Interpolation] = {
     "neighbor": "nearest",
@@ -143,6 +158,61 @@ class Resize(NamedTuple):
     interpolation: Interpolation = "bicubic"
     flip: bool = False
     pix_fmt: str = "rgb24"
+    pad: tuple[int, int, int] = (0, 0, 0)
+    """The bytes of a pixel where no image is. An id is its lower and its upper byte."""
+
+
+def are_ids(pix_fmt: str | None, dtype: Dtype | IdDtype) -> bool:
+    """Return whether these arguments stand for ids. FFmpeg has a gray16, too, whose levels it scales."""
+    return pix_fmt == "index" or (pix_fmt == "gray16" and dtype in ID_DTYPES[pix_fmt])
+
+
+def check_unmixed(resize: Resize) -> None:
+    """Refuse a resize that mixes ids.
+
+    Raises:
+        ValueError: If it is one.
+    """
+    if resize.target != (0, 0) and resize.interpolation != "nearest":
+        accepted = f"'nearest' with `pix_fmt={resize.pix_fmt!r}`, since the mean of two ids is another id"
+        refuse(ValueError, "interpolation", accepted, resize.interpolation)
+
+
+def dtypes_of(pix_fmt: str | None) -> tuple[str, ...]:
+    """Return the types of values that arrays of a pixel format may have."""
+    return ID_DTYPES.get(pix_fmt or "", _DTYPES)
+
+
+def check_pages(pages: int | None) -> int | None:
+    """Return the page of each TIFF in a batch.
+
+    Raises:
+        TypeError: If it is not an int.
+    """
+    return (
+        None
+        if pages is None
+        else check_int("pages", pages, least=-_MOST_PAGES, most=_MOST_PAGES, accepted="an int or None")
+    )
+
+
+def make_pad(pad_value: int | Sequence[int], pix_fmt: str, dtype: Dtype | IdDtype) -> tuple[int, int, int]:
+    """Return the bytes of a pixel that has this value, or these, one for each channel.
+
+    Raises:
+        TypeError, ValueError: If it is something else.
+    """
+    channels = PIXEL_FORMATS.get(pix_fmt, 1)
+    most = 0xFFFF if pix_fmt not in PIXEL_FORMATS and dtype != "uint8" else 0xFF
+    accepted = f"an int from 0 to {most}" + (f", or {channels} of them, one for each channel" if channels > 1 else "")
+    values = tuple(pad_value) if isinstance(pad_value, tuple | list) else (pad_value,) * channels
+    if len(values) != channels:
+        refuse(ValueError, "pad_value", accepted, pad_value)
+    checked = [check_int("pad_value", value, least=0, most=most, accepted=accepted) for value in values]
+    if channels == 1:
+        return checked[0] & 0xFF, checked[0] >> 8, 0
+    red, green, blue = checked
+    return red, green, blue
 
 
 def resize_to(
@@ -204,7 +274,7 @@ def make_load_options(
     Raises:
         ValueError: If `mean` or `std` has not one value for each channel of the image.
     """
-    scale, offset = make_factors(array_format, PIXEL_FORMATS[resize.pix_fmt])
+    scale, offset = make_factors(array_format, PIXEL_FORMATS.get(resize.pix_fmt, 1))
     return native.Request(
         target=resize.target,
         mode=resize.mode,
@@ -218,6 +288,7 @@ def make_load_options(
         flip=resize.flip,
         exact=exact,
         upright=exif,
+        pad=resize.pad,
     )
 
 
@@ -233,15 +304,18 @@ class ImageOptions:
         height: The height in pixels, or None to keep it.
         mode: How an image of another shape gets the size: ``"pad"``, ``"stretch"`` or ``"crop"``.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
-        pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``.
+        pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``, or ids: ``"index"`` or ``"gray16"``.
         layout: ``"NHWC"`` or ``"NCHW"``.
-        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
+        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1. For ids ``"uint8"`` (not for gray16),
+            ``"uint16"``, ``"int32"`` or ``"int64"``.
         mean: A number for each channel to subtract from values of a float dtype. None is 0.
         std: The divisor of each channel after that. None is 1.
         exact: False allows a faster resize that is not Pillow's to the last bit.
         exif: Whether to turn photos upright as their EXIF data says. True, whatever the mode is.
         demux_config: How FFmpeg reads.
         decode_config: How to decode, and which images are too large.
+        pad_value: The value of pixels outside of the image, or one for each channel.
+        pages: The page of each TIFF. None is the first picture.
 
     Raises:
         TypeError, ValueError: If a field is not as described; the message names it.
@@ -264,7 +338,7 @@ class ImageOptions:
     """The channels, by FFmpeg's name."""
     layout: Layout = "NHWC"
     """Where the channels are."""
-    dtype: Dtype = "uint8"
+    dtype: Dtype | IdDtype = "uint8"
     """The type of the values."""
     mean: Sequence[float] | None = None
     """What is subtracted from each channel; kept as a tuple."""
@@ -278,13 +352,24 @@ class ImageOptions:
     """How FFmpeg reads."""
     decode_config: DecodeConfig | None = None
     """How to decode."""
+    pad_value: int | tuple[int, ...] = 0
+    """The value of pixels outside of the image."""
+    pages: int | None = None
+    """The page of each TIFF."""
 
     def __post_init__(self) -> None:
         """Check the fields, and make them hashable."""
-        resize_to(self.width, self.height, self.mode, self.interpolation)
-        check_choice("pix_fmt", self.pix_fmt, tuple(PIXEL_FORMATS))
-        array_format = make_array_format(self.layout, self.dtype, self.mean, self.std)
-        make_factors(array_format, PIXEL_FORMATS[self.pix_fmt])
+        resize = resize_to(self.width, self.height, self.mode, self.interpolation, self.pix_fmt)
+        check_choice("pix_fmt", self.pix_fmt, (*PIXEL_FORMATS, *ID_DTYPES))
+        dtypes = dtypes_of(self.pix_fmt)
+        array_format = make_array_format(self.layout, self.dtype, self.mean, self.std, dtypes=dtypes)
+        make_factors(array_format, PIXEL_FORMATS.get(self.pix_fmt, 1))
+        if self.pix_fmt in ID_DTYPES:
+            check_unmixed(resize)
+        make_pad(self.pad_value, self.pix_fmt, self.dtype)
+        if isinstance(self.pad_value, list):
+            object.__setattr__(self, "pad_value", tuple(self.pad_value))
+        check_pages(self.pages)
         check_flag("exact", self.exact)
         check_flag("exif", self.exif)
         configs: tuple[tuple[str, Any, type[Any]], ...] = (
