@@ -295,3 +295,36 @@ def test_arguments_without_sense_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         TableLoader(numbers / FILES, **{"batch_size": 8, **options})
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("columns", [["n", "x"], ["n", "flag"], ["n", "x", "text"]])
+def test_every_epoch_decodes_row_groups_about_once(
+    share: float, columns: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, size = 40, 250
+    count = groups * size
+    texts = [f"text {n % 7}" for n in range(count)]
+    table = {"n": np.arange(count), "x": np.arange(count) / 2, "flag": np.arange(count) % 3 == 0, "text": texts}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet", row_group_size=size)
+    decoded: list[int] = []
+    read_row_groups = pq.ParquetFile.read_row_groups
+
+    def count_groups(self: Any, chosen: list[int], **options: Any) -> Any:
+        decoded.extend(chosen)
+        return read_row_groups(self, chosen, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", count_groups)
+    loader = TableLoader(
+        ParquetFiles(tmp_path / "a.parquet", columns=columns),
+        100,
+        shuffle=True,
+        cache_bytes=int(share * count * 8 * len(columns)),
+        output="numpy",
+        num_threads=1,
+    )
+    decoded.clear()
+    for _ in range(4):
+        assert sorted(n for batch in loader for n in batch["n"].tolist()) == list(range(count))
+        assert len(decoded) <= 1.6 * groups
+        decoded.clear()

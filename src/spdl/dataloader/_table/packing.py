@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from spdl.dataloader._table.columns import Codes, Numbers
+from spdl.dataloader._table.columns import Codes, Column, Numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,17 +25,23 @@ class Packing:
     A row in a random place costs a cache miss for each column. In one record, it is one miss or two for all of them.
 
     Args:
-        columns: The columns.
+        columns: The columns, of which the others stay as they are.
+
+    Attributes:
+        beside: How many bytes of a record are not values.
     """
 
-    def __init__(self, columns: Sequence[Numbers | Codes]) -> None:
+    def __init__(self, columns: Sequence[Column]) -> None:
+        packed = [column for column in columns if isinstance(column, Numbers | Codes)]
         # The widest come first, so all are aligned.
-        self._columns = sorted(columns, key=lambda column: -column.dtype.itemsize)
+        self._columns = sorted(packed, key=lambda column: -column.dtype.itemsize)
         # By numbers: numpy changes some names.
         fields: list[tuple[Any, ...]] = [(str(number), each.dtype) for number, each in enumerate(self._columns)]
         flags = (len(fields) + 7) // 8
-        size = sum(column.dtype.itemsize for column in columns) + flags
+        values = sum(column.dtype.itemsize for column in packed)
+        size = values + flags
         self._record = np.dtype([*fields, (_NULLS, np.uint8, (flags + -size % 8,))])
+        self.beside = self._record.itemsize - values
 
     def pack(self, columns: Mapping[str, Any], count: int) -> Any:
         """Return a table in which all columns of numbers are one column of records.

@@ -12,7 +12,8 @@ from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.dataloader._media.batch_maker import OnError, OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader
 from spdl.dataloader._table.batches import TableBatch
-from spdl.dataloader._table.columns import Nulls, is_text, plan_columns, text_type
+from spdl.dataloader._table.columns import Column, Nulls, is_text, plan_columns, text_type
+from spdl.dataloader._table.packing import Packing
 from spdl.dataloader._table.table_maker import TableMaker
 from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, SequentialOrder, ShuffledOrder
 from spdl.source._shared import count_nulls, distinct_values, sizes_of
@@ -59,7 +60,7 @@ class TableLoader(MediaLoader[TableBatch]):
         shuffle: Whether each epoch has its own order. If all row groups fit into `cache_bytes` when they are decoded,
             all orders of rows are equally likely, as far as `ShuffledOrder` has it. If not, row groups come in a random
             order, and as many as fit into half of `cache_bytes` are shuffled together, row by row
-            (`BlockShuffledOrder`): each row group is decoded once in an epoch, and a batch has rows of that many
+            (`BlockShuffledOrder`): each row group is decoded about once in an epoch, and a batch has rows of that many
             groups, not of the whole. ``order=ShuffledOrder(n)`` still shuffles everything, and then each batch decodes
             the row groups of its rows.
         order: Your own order instead: an `spdl.source.EpochOrder`.
@@ -158,12 +159,13 @@ class TableLoader(MediaLoader[TableBatch]):
         }
         seed = check_int("seed", seed, least=0, most=(1 << 64) - 1)
         own = order is not None
+        planned = plan_columns(schema, self.dictionaries, fills)
         if order is None:
             shuffled = check_flag("shuffle", shuffle)
-            order = _make_order(files, cache_bytes, seed) if shuffled else SequentialOrder(len(files))
+            order = _make_order(files, planned, cache_bytes, seed) if shuffled else SequentialOrder(len(files))
         maker = TableMaker(
             files,
-            plan_columns(schema, self.dictionaries, fills),
+            planned,
             {each.name for each in schema if each.nullable and nulls == "mask" and each.name not in fills},
             order=order,
             has_own_order=own,
@@ -239,8 +241,9 @@ def _find_dictionary(files: ParquetFiles, name: str, type_: Any, given: Any) -> 
     return values
 
 
-def _make_order(files: ParquetFiles, cache_bytes: int, seed: int) -> EpochOrder:
-    sizes = sizes_of(files)
+def _make_order(files: ParquetFiles, columns: Sequence[Column], cache_bytes: int, seed: int) -> EpochOrder:
+    beside = Packing(columns).beside
+    sizes = [size + beside * rows for size, rows in zip(sizes_of(files), files.block_sizes, strict=True)]
     if sum(sizes) <= cache_bytes:
         return ShuffledOrder(len(files), seed=seed)
     window = max(1, cache_bytes // 2 // max(sizes))

@@ -12,7 +12,7 @@ from spdl._processes import RenewedLock
 from spdl.dataloader._media.batch_maker import Maker, OnError, OutputKind, import_torch, other_samples
 from spdl.dataloader._media.batches import SampleFailure, UserCode, describe_failures
 from spdl.dataloader._table.batches import TableBatch
-from spdl.dataloader._table.columns import Codes, Column, Nulls, Numbers
+from spdl.dataloader._table.columns import Codes, Column, Nulls
 from spdl.dataloader._table.packing import Packing
 from spdl.io import LoadError
 from spdl.io._shared import map_tensors
@@ -78,7 +78,7 @@ class TableMaker(Maker):
     ) -> None:
         self._files = files
         self._columns = list(columns)
-        self._packing = Packing([each for each in columns if isinstance(each, Numbers | Codes)])
+        self._packing = Packing(columns)
         self._masked = masked
         self._order = order
         self._drawn_from = order if has_own_order else len(files)

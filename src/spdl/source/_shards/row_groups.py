@@ -206,6 +206,8 @@ class GroupTables:
         self._owners: dict[int, _Window] = {}
         # The one that was used last is at the end.
         self._kept: OrderedDict[_Window, None] = OrderedDict()
+        # The bytes of the tables so far, as estimated and as they were.
+        self._estimated = self._taken = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None, "_owners": None, "_kept": None}
@@ -294,7 +296,7 @@ class GroupTables:
         found: list[int] = []
         for group in groups:
             if group not in self._owners and group not in more:
-                room -= self._sizes[group]
+                room -= self._size_of([group])
                 # Later ones would be dropped before their turn.
                 if room < 0:
                     break
@@ -311,13 +313,15 @@ class GroupTables:
         return found
 
     def _size_of(self, groups: Iterable[int]) -> int:
-        return sum(self._sizes[group] for group in groups)
+        size = sum(self._sizes[group] for group in groups)
+        return size * self._taken // self._estimated if self._estimated else size
 
     def _find(self, groups: list[int], near: Callable[[], NDArray[np.int64]] | None) -> list[_Window]:
         """Return the windows that have some groups, of which some may have to be decoded first."""
         is_short = any(group not in self._owners for group in groups)
         others = self._in_turn(near()) if is_short and near is not None else []
         with self._lock:
+            self._drop_wasteful(others)
             missing = [group for group in groups if group not in self._owners]
             if missing:
                 missing += self._first_of(others, missing, self._piece - self._size_of(missing))
@@ -330,15 +334,39 @@ class GroupTables:
         # Those that are here come first: what is decoded after them need not be in memory together with them.
         return sorted(windows, key=lambda window: not window.is_done)
 
+    def _drop_wasteful(self, groups: list[int]) -> None:
+        """Drop windows of which only some groups are needed next, if memory has no room for them beside the others.
+
+        They are left from another epoch, and would push each other out at every call. Their groups are decoded anew.
+
+        Args:
+            groups: The groups that are needed next, in their order.
+        """
+        wanted: set[int] = set()
+        room = self._most
+        for group in groups:
+            room -= self._size_of([group])
+            if room < 0:
+                break
+            wanted.add(group)
+        owners = {self._owners[group] for group in wanted if group in self._owners}
+        waste = {window: self._size_of(set(window.groups) - wanted) for window in owners}
+        room = self._most - self._size_of(wanted) - sum(waste.values())
+        for window in sorted(owners, key=lambda window: waste[window], reverse=True):
+            if room >= 0:
+                return
+            room += waste[window]
+            self._drop(window)
+
     def _cut(self, groups: list[int]) -> Iterable[list[int]]:
         piece: list[int] = []
         size = 0
         for group in groups:
-            if piece and size + self._sizes[group] > self._piece:
+            if piece and size + self._size_of([group]) > self._piece:
                 yield piece
                 piece, size = [], 0
             piece.append(group)
-            size += self._sizes[group]
+            size += self._size_of([group])
         if piece:
             yield piece
 
@@ -349,20 +377,22 @@ class GroupTables:
         return window
 
     def _table_of(self, window: _Window) -> Any:
+        is_new = not window.is_done
         try:
             table = window.table()
         except Exception:
             with self._lock:
-                self._kept.pop(window, None)
-                self._disown(window, window.groups)
+                self._drop(window)
             raise
         with self._lock:
+            if is_new:
+                self._estimated += sum(self._sizes[group] for group in window.groups if group not in window.errors)
+                self._taken += window.size
             # Groups that could not be read are tried again when they are asked for again.
             self._disown(window, window.errors)
             if not all(map(is_defect, window.errors.values())):
                 # It must not keep an error that is raised, whose frames keep the loader.
-                self._kept.pop(window, None)
-                self._disown(window, window.groups)
+                self._drop(window)
             self._make_room({window})
         return table
 
@@ -373,8 +403,11 @@ class GroupTables:
                 return
             if window not in spared:
                 size -= window.size
-                del self._kept[window]
-                self._disown(window, window.groups)
+                self._drop(window)
+
+    def _drop(self, window: _Window) -> None:
+        self._kept.pop(window, None)
+        self._disown(window, window.groups)
 
     def _disown(self, window: _Window, groups: Iterable[int]) -> None:
         for group in groups:
