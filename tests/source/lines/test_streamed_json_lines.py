@@ -105,6 +105,37 @@ def test_streamed_json_lines_says_that_a_file_is_cut_short(tmp_path: Path, metho
         assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("method", ["gz", "xz", "bz2"])
+def test_streamed_json_lines_reads_streams_one_after_the_other(tmp_path: Path, method: str) -> None:
+    records = make_records(60)
+    first, second, third = (METHODS[method](as_lines(records[begin : begin + 20])) for begin in (0, 20, 40))
+    path = tmp_path / "a.jsonl"
+    # xz allows zeros in fours.
+    zeros = bytes(8 if method == "xz" else 0)
+    path.write_bytes(first + zeros + second + third + zeros)
+    assert list(StreamedJsonLines(path)) == records
+    for place in range(3):
+        for damaged in (b"\x01", b"\xff"):
+            head = second[:place] + damaged + second[place + 1 :]
+            for content in (first + head, first + head[: place + 1]):
+                path.write_bytes(content)
+                with pytest.raises(FormatError, match=r"damaged|truncated"):
+                    list(StreamedJsonLines(path))
+
+
+def test_streamed_json_lines_refuses_zeros_that_xz_does_not_allow(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.xz"
+    path.write_bytes(lzma.compress(b'{"a": 1}') + bytes(3))
+    with pytest.raises(FormatError, match="3 zeros follow a stream"):
+        list(StreamedJsonLines(path))
+
+
+def test_streamed_json_lines_takes_a_mark_of_byte_order_for_blank(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf\r\n{"a": 1}\n')
+    assert list(StreamedJsonLines(path)) == [{"a": 1}]
+
+
 def test_streamed_json_lines_says_that_a_file_of_zstd_is_damaged(tmp_path: Path) -> None:
     content = zstd(as_lines(make_records(100)))
     path = tmp_path / "a.jsonl.zst"

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import pickle
+import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -208,6 +209,22 @@ def test_a_chunk_written_by_hand(tmp_path: Path) -> None:
     assert list(LitDataShards(write_by_hand(tmp_path))) == [{"s": "ab", "i": 1}, {"s": "", "i": 2}]
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 1, 1), (), (0, 3), (5, 70)])
+def test_a_tensor_has_its_head_in_the_order_of_either_version(tmp_path: Path, order: str, shape: Any) -> None:
+    # Version 0.2.0 to some 0.2.52 write little-endian numbers, those from 0.2.58 on big-endian ones.
+    expected = np.arange(np.prod(shape, dtype=int), dtype=np.int64).reshape(shape)
+    head = struct.pack(f"{order}{2 + len(shape)}I", 18, len(shape), *shape)
+    sample = [head + expected.tobytes(), (7).to_bytes(8, "little")]
+    sample.insert(0, struct.pack("<2I", *map(len, sample)))
+    content = struct.pack("<3I", 1, 12, 12 + sum(map(len, sample))) + b"".join(sample)
+    write_by_hand(tmp_path, content, {"chunk_size": 1}, data_format=["tensor", "int"])
+    (found,) = LitDataShards(tmp_path)
+    assert found["i"] == 7
+    assert found["s"].dtype == np.int64
+    np.testing.assert_array_equal(found["s"], expected)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -227,6 +244,8 @@ def test_a_chunk_written_by_hand(tmp_path: Path) -> None:
         ({"chunk": {"chunk_size": -1}}, "its 'chunk_size' is -1, and no shard has"),
         ({"chunk": {"chunk_size": 1 << 70}}, "its 'chunk_size' is 1180591620717411303424, and no shard has"),
         ({"chunk": {"chunk_size": 0}}, "it has no samples"),
+        # So version 0.2.0 has written samples of one tensor.
+        ({"item_loader": "PyTreeLoader", "chunk": {"dim": 12}}, "one tensor after the other, .*TokenFiles"),
     ],
 )
 def test_an_index_that_cannot_be_used(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

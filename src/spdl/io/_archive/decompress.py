@@ -38,22 +38,24 @@ def decompressed(first: bytes, read: Read) -> Read:
     """
     # Each library is imported only when it is needed.
     stream = _Pushed(first, read)
-    file = cast("IO[bytes]", stream)
     if first.startswith(_ZSTD):
         return _ZstdReader(stream.read).read
     if first.startswith(_GZIP):
         import gzip  # noqa: PLC0415
         import zlib  # noqa: PLC0415
 
-        return _Guarded("gzip", gzip.GzipFile(fileobj=file), (gzip.BadGzipFile, zlib.error), stream).read
+        file = gzip.GzipFile(fileobj=cast("IO[bytes]", stream))
+        return _Guarded("gzip", file, (gzip.BadGzipFile, zlib.error), stream).read
     if first.startswith(_XZ):
         import lzma  # noqa: PLC0415
 
-        return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), stream).read
+        return _Streams(
+            "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), (lzma.LZMAError,), stream.read, padding=4
+        ).read
     import bz2  # noqa: PLC0415
 
     # For damaged data, bz2 raises OSError or ValueError.
-    return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), stream).read
+    return _Streams("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), stream.read).read
 
 
 class _Pushed:
@@ -95,6 +97,64 @@ class _Guarded:
             says = "truncated: it ends before its end marker" if truncated else f"damaged: {error}"
             msg = f"the {self._method} data is {says}"
             raise FormatError(msg) from error
+
+
+class _Streams:
+    """One stream or several, one after the other, which the standard library's files would end at the first bad head.
+
+    Args:
+        method: Its name in messages.
+        make: Makes an object that decompresses one stream.
+        errors: What it raises for damaged data.
+        read: Reads the compressed bytes.
+        padding: Zeros may follow a stream, in a multiple of this number. 0 allows none.
+    """
+
+    def __init__(
+        self, method: str, make: Callable[[], Any], errors: tuple[type[Exception], ...], read: Read, padding: int = 0
+    ) -> None:
+        self._method = method
+        self._make = make
+        self._errors = errors
+        self._read = read
+        self._padding = padding
+        self._stream = make()
+        self._compressed = b""
+
+    def read(self, size: int) -> bytes:
+        while size:
+            if self._stream.eof:
+                self._compressed = self._following(self._stream.unused_data)
+                if not self._compressed:
+                    break
+                self._stream = self._make()
+            if self._stream.needs_input and not self._compressed:
+                self._compressed = self._read(_CHUNK)
+                if not self._compressed:
+                    raise FormatError(f"the {self._method} data is truncated: it ends before its end marker")
+            given, self._compressed = self._compressed, b""
+            try:
+                piece: bytes = self._stream.decompress(given, size)
+            except self._errors as error:
+                raise FormatError(f"the {self._method} data is damaged: {error}") from error
+            if piece:
+                return piece
+        return b""
+
+    def _following(self, rest: bytes) -> bytes:
+        """Return the first bytes of the next stream, or none at the end."""
+        zeros = 0
+        while rest or (rest := self._read(_CHUNK)):
+            if not self._padding:
+                return rest
+            begun = rest.lstrip(b"\0")
+            zeros += len(rest) - len(begun)
+            rest = begun
+            if rest:
+                break
+        if self._padding and zeros % self._padding:
+            raise FormatError(f"the {self._method} data is damaged: {zeros} zeros follow a stream")
+        return rest
 
 
 class _ZstdReader:

@@ -26,7 +26,7 @@ from spdl.source._shards.packed import (
     decode_picture,
     read_exactly,
 )
-from spdl.source._shards.parquet import import_arrow
+from spdl.source._shards.parquet_shard import import_arrow
 from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _TENSORS: dict[int, str] = {0: "<f4", 1: "<f4", 2: "<f8", 3: "<f8", 4: "<c8", 5:
 _TENSORS |= {8: "<f2", 9: "<f2", 11: "u1", 12: "i1", 13: "<i2", 14: "<i2", 15: "<i4", 16: "<i4", 17: "<i8", 18: "<i8"}
 _TENSORS |= {19: "?", 20: "<u2"}
 _MOST_DIMENSIONS = 64
+_LARGE = (1 << 24) - 1
 # The contents of files, with the ending of their names after a colon.
 _FILES = ("image", "audio", "video", "nifti", "mesh")
 
@@ -72,8 +73,12 @@ def dtype_of(code: int, *, tensor: bool) -> np.dtype[Any]:
 
 
 def _array(content: memoryview, *, tensor: bool) -> Any:
-    order = ">" if tensor else "<"
-    code, count = struct.unpack_from(f"{order}2I", content)
+    order = "<"
+    code, count = struct.unpack_from("<2I", content)
+    # Since a version of 2025, the heads of tensors are in big-endian order, which makes small numbers large ones.
+    if tensor and max(code, count) > _LARGE:
+        order = ">"
+        code, count = struct.unpack_from(">2I", content)
     if count > _MOST_DIMENSIONS:
         raise FormatError(f"an array has {count} dimensions")
     shape = struct.unpack_from(f"{order}{count}I", content, 8)
@@ -355,6 +360,12 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
 def _chunk(index: IndexFile, chunk: Any, make: Callable[[Place, int], LitDataChunk]) -> LitDataChunk:
     index.take(chunk, "chunk", dict)
     count = index.count(chunk.get("chunk_size"), "'chunk_size'")
+    if chunk.get("dim") is not None:
+        # The first versions did not name the loader, and wrote samples of one tensor so.
+        raise index.refuse(
+            "its chunks have one tensor after the other, without their sizes, as those for TokensLoader: `TokenFiles` "
+            "reads them if they have one dimension"
+        )
     return make(index.file(chunk.get("filename"), "'filename'"), count)
 
 

@@ -16,7 +16,7 @@ from spdl.io import FormatError
 from spdl.io._shared import BytesReader, decompressed, is_compressed
 from spdl.source._place import Place, find_folder
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.parquet import import_arrow
+from spdl.source._shards.parquet_shard import import_arrow
 from spdl.source._shards.sharded import Contents, open_contents
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from spdl.io import FormatError
 from spdl.source._shards.row_groups import GroupTables
 
 if TYPE_CHECKING:
-    from spdl.source._shards.parquet import ParquetFiles, ParquetShard
+    from spdl.source._shards.parquet import ParquetFiles
+    from spdl.source._shards.parquet_shard import ParquetShard
 
 # Bytes of a value when it is decoded, by its type in the file.
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}

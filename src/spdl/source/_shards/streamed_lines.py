@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -193,7 +194,7 @@ class LineReader:
 
     def _number_lines(self, place: Place, lines: list[bytes]) -> Iterator[Line]:
         for content in lines:
-            if content.strip(_BLANK):
+            if content.removeprefix(codecs.BOM_UTF8).strip(_BLANK):
                 if self._number >= self._coming.record:
                     self.mark = self._coming
                 number, self._number = self._number, self._number + 1
