@@ -55,6 +55,17 @@ void check(const Numbers& lengths, const Segments& rows, const PackingOptions& o
     }
 }
 
+// Selects all rows from the last to the first one; those that are damaged are refused.
+void select_all(const Segments& rows) {
+    Numbers numbers(rows.offsets.size() - 1);
+    std::iota(numbers.rbegin(), numbers.rend(), 0);
+    try {
+        const Segments found = select({rows.documents, rows.starts, rows.stops, rows.offsets}, numbers);
+        require(found.offsets.size() == rows.offsets.size());
+    } catch (const std::invalid_argument&) {
+    }
+}
+
 // Writes rows into memory of exactly their size. Returns whether they were accepted.
 bool write(const Numbers& lengths, const Segments& rows, const RowFormat& format, TokenType type, bool masked) {
     const std::size_t size = static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
@@ -101,7 +112,7 @@ bool run(std::span<const std::uint8_t> input) {
         return false;
     }
     PackingOptions options;
-    options.algorithm = static_cast<PackingAlgorithm>(input[0] % 3);
+    options.algorithm = static_cast<PackingAlgorithm>(input[0] % 4);
     options.split = static_cast<Split>(input[1] % 3);
     options.length = read_number(input, 2, 2);
     options.align = input[4];
@@ -118,6 +129,7 @@ bool run(std::span<const std::uint8_t> input) {
         return false;
     }
     check(lengths, rows, options);
+    select_all(rows);
     if (static_cast<std::int64_t>(rows.offsets.size()) * options.length > kMost) {
         return true;
     }
@@ -130,6 +142,7 @@ bool run(std::span<const std::uint8_t> input) {
             column[input[at + 1] % column.size()] = read_number(input, at + 2, 8);
         }
         write(lengths, rows, format, type, input[7] % 2 == 1);
+        select_all(rows);
     }
     return true;
 }

@@ -85,6 +85,7 @@ NB_MODULE(_native, module) {
     bind_npz(module);
     bind_tar(module);
     bind_segments(module);
+    bind_tables(module);
     bind_text(module);
     bind_trace(module);
     bind_zstd_stream(module);

@@ -59,6 +59,9 @@ void bind_npz(nanobind::module_& module);
 // Binds the painting of COCO's segmentations.
 void bind_segments(nanobind::module_& module);
 
+// Binds what takes rows of tables and of lists.
+void bind_tables(nanobind::module_& module);
+
 // Binds archives of files: their members as views, and the parser for archives that come in a stream.
 void bind_tar(nanobind::module_& module);
 

@@ -46,6 +46,11 @@ nb::object to_numpy(std::vector<Number> numbers) {
                       {reinterpret_cast<std::uint8_t*>(content->data()), true, owner});
 }
 
+nb::tuple to_numpy(Segments segments) {
+    return nb::make_tuple(to_numpy(std::move(segments.documents)), to_numpy(std::move(segments.starts)),
+                          to_numpy(std::move(segments.stops)), to_numpy(std::move(segments.offsets)));
+}
+
 nb::tuple pack_lengths(const Integers& lengths, std::int64_t length, PackingAlgorithm algorithm, Split split,
                        std::int64_t align) {
     Segments found;
@@ -53,8 +58,22 @@ nb::tuple pack_lengths(const Integers& lengths, std::int64_t length, PackingAlgo
         const NativeCall call("pack");
         found = pack(view(lengths), {algorithm, split, length, align});
     }
-    return nb::make_tuple(to_numpy(std::move(found.documents)), to_numpy(std::move(found.starts)),
-                          to_numpy(std::move(found.stops)), to_numpy(std::move(found.offsets)));
+    return to_numpy(std::move(found));
+}
+
+// With the GIL, since it takes less time than to get it again, unless there are many rows.
+nb::tuple select_rows(const Integers& documents, const Integers& starts, const Integers& stops, const Integers& offsets,
+                      const Integers& rows) {
+    constexpr std::size_t kMany = 4096;
+    Segments found;
+    {
+        std::optional<NativeCall> call;
+        if (rows.size() > kMany) {
+            call.emplace("select_rows");
+        }
+        found = select({view(documents), view(starts), view(stops), view(offsets)}, view(rows));
+    }
+    return to_numpy(std::move(found));
 }
 
 std::optional<TokenType> token_type(nb::dlpack::dtype type) {
@@ -133,7 +152,8 @@ void bind_text(nb::module_& module) {
     nb::enum_<PackingAlgorithm>(module, "PackingAlgorithm")
         .value("BEST_FIT", PackingAlgorithm::kBestFit)
         .value("FIRST_FIT", PackingAlgorithm::kFirstFit)
-        .value("CONCAT", PackingAlgorithm::kConcat);
+        .value("CONCAT", PackingAlgorithm::kConcat)
+        .value("NONE", PackingAlgorithm::kAlone);
     nb::enum_<Split>(module, "Split")
         .value("NEVER", Split::kNever)
         .value("LONG", Split::kLong)
@@ -145,6 +165,8 @@ void bind_text(nb::module_& module) {
     nb::class_<TokenArrays>(module, "TokenArrays").def(nb::init<const nb::sequence&>(), nb::arg("arrays"));
     module.def("pack_lengths", &pack_lengths, nb::arg("lengths"), nb::arg("length"), nb::arg("algorithm"),
                nb::arg("split"), nb::arg("align"));
+    module.def("select_rows", &select_rows, nb::arg("documents"), nb::arg("starts"), nb::arg("stops"),
+               nb::arg("offsets"), nb::arg("rows"));
     module.def("write_rows", &write, nb::arg("documents"), nb::arg("starts"), nb::arg("stops"), nb::arg("lengths"),
                nb::arg("offsets"), nb::arg("tokens"), nb::arg("numbers"), nb::arg("firsts"), nb::arg("masks").none(),
                nb::arg("mask_numbers"), nb::arg("mask_firsts"), nb::arg("length"), nb::arg("align"),

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -256,7 +257,12 @@ Segments pack(std::span<const std::int64_t> lengths, const PackingOptions& optio
     if (options.algorithm == PackingAlgorithm::kConcat) {
         return concat(lengths, options);
     }
-    const Segments pieces = cut(lengths, options);
+    Segments pieces = cut(lengths, options);
+    if (options.algorithm == PackingAlgorithm::kAlone) {
+        pieces.offsets.resize(pieces.documents.size() + 1);
+        std::iota(pieces.offsets.begin(), pieces.offsets.end(), 0);
+        return pieces;
+    }
     std::vector<Count> sizes(pieces.documents.size());
     for (std::size_t piece = 0; piece < sizes.size(); ++piece) {
         sizes[piece] =
@@ -265,6 +271,34 @@ Segments pack(std::span<const std::int64_t> lengths, const PackingOptions& optio
     const auto capacity = static_cast<Count>(options.length / options.align);
     return arrange(pieces, options.algorithm == PackingAlgorithm::kBestFit ? best_fit(sizes, capacity)
                                                                            : first_fit(sizes, capacity));
+}
+
+Segments select(const SegmentsView& segments, std::span<const std::int64_t> rows) {
+    const std::size_t size = segments.documents.size();
+    if (segments.offsets.empty() || segments.starts.size() != size || segments.stops.size() != size) {
+        throw std::invalid_argument("the arrays of the segments have different lengths");
+    }
+    const std::size_t count = segments.offsets.size() - 1;
+    Segments found;
+    found.offsets.reserve(rows.size() + 1);
+    found.offsets.push_back(0);
+    for (const std::int64_t row : rows) {
+        if (row < 0 || static_cast<std::size_t>(row) >= count) {
+            throw std::invalid_argument("there is no row " + std::to_string(row) + " of " + std::to_string(count));
+        }
+        const std::int64_t first = segments.offsets[static_cast<std::size_t>(row)];
+        const std::int64_t last = segments.offsets[static_cast<std::size_t>(row) + 1];
+        if (first < 0 || last < first || static_cast<std::size_t>(last) > size) {
+            throw std::invalid_argument("the offsets of the rows do not cover the segments");
+        }
+        for (auto at = static_cast<std::size_t>(first); at < static_cast<std::size_t>(last); ++at) {
+            found.documents.push_back(segments.documents[at]);
+            found.starts.push_back(segments.starts[at]);
+            found.stops.push_back(segments.stops[at]);
+        }
+        found.offsets.push_back(static_cast<std::int64_t>(found.documents.size()));
+    }
+    return found;
 }
 
 }  // namespace spdl

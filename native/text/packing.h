@@ -6,7 +6,8 @@
 
 namespace spdl {
 
-enum class PackingAlgorithm : std::uint8_t { kBestFit, kFirstFit, kConcat };
+// With kAlone, each piece is a row.
+enum class PackingAlgorithm : std::uint8_t { kBestFit, kFirstFit, kConcat, kAlone };
 
 // Which documents may be divided among rows: none, those that are longer than a row, or all.
 enum class Split : std::uint8_t { kNever, kLong, kAlways };
@@ -33,5 +34,16 @@ struct Segments {
 // segments of a row. Empty documents are left out; with Split::kNever, so are those that are longer than a row. Throws
 // std::invalid_argument for options or lengths that make no sense.
 Segments pack(std::span<const std::int64_t> lengths, const PackingOptions& options);
+
+// Segments in memory that others own.
+struct SegmentsView {
+    std::span<const std::int64_t> documents;
+    std::span<const std::int64_t> starts;
+    std::span<const std::int64_t> stops;
+    std::span<const std::int64_t> offsets;
+};
+
+// Returns some of the rows. Throws std::invalid_argument if the offsets or the numbers of the rows make no sense.
+Segments select(const SegmentsView& segments, std::span<const std::int64_t> rows);
 
 }  // namespace spdl

@@ -60,7 +60,7 @@ _IO = {
     "_image": {"_common", "_device", "_native"},
     "_av": {"_common", "_device", "_image", "_native"},
     "_text": {"_common", "_native"},
-    "_shared": {"_archive", "_av", "_common", "_device", "_image", "_text"},
+    "_shared": {"_archive", "_array", "_av", "_common", "_device", "_image", "_text"},
 }
 _READ = {"_store", "_identity", "_blocks"}
 _ASK = {*_READ, "_server_limits", "_requests", "_remote"}

@@ -654,6 +654,7 @@ class PackingAlgorithm(enum.Enum):
     BEST_FIT = 0
     FIRST_FIT = 1
     CONCAT = 2
+    NONE = 3
 
 class Split(enum.Enum):
     NEVER = 0
@@ -668,8 +669,25 @@ class Labels(enum.Enum):
 class TokenArrays:
     def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None: ...
 
+def take_rows(table: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> None: ...
+def take_offsets(offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> None: ...
+def take_lists(
+    offsets: np.ndarray[Any, Any],
+    values: np.ndarray[Any, Any],
+    rows: np.ndarray[Any, Any],
+    places: np.ndarray[Any, Any],
+    target: np.ndarray[Any, Any],
+) -> None: ...
+def pack_columns(columns: list[tuple[np.ndarray[Any, Any], int]], records: np.ndarray[Any, Any]) -> None: ...
 def pack_lengths(
     lengths: np.ndarray[Any, Any], length: int, algorithm: PackingAlgorithm, split: Split, align: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]: ...
+def select_rows(
+    documents: np.ndarray[Any, Any],
+    starts: np.ndarray[Any, Any],
+    stops: np.ndarray[Any, Any],
+    offsets: np.ndarray[Any, Any],
+    rows: np.ndarray[Any, Any],
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]: ...
 def write_rows(
     documents: np.ndarray[Any, Any],

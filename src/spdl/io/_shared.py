@@ -9,6 +9,7 @@ from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, n
 from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._archive.tar_stream import BytesReader
 from spdl.io._archive.zstd_frames import is_zstd, zstd_frames
+from spdl.io._array.gather import pack_columns, take_lists, take_rows
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, is_url, resolve, url_of
@@ -17,7 +18,7 @@ from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer_tensor import map_tensors
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
-from spdl.io._text.packing import PackingCounts, PackingRule, sum_counts
+from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts
 from spdl.io._text.pad import Padding
 from spdl.io._text.rows import PackedRow, PackedRows
 
@@ -53,11 +54,15 @@ __all__ = [
     "map_tensors",
     "name_path",
     "not_there",
+    "pack_columns",
     "parse_window",
     "resolve",
+    "select_rows",
     "split_name",
     "stored_tar_index",
     "sum_counts",
+    "take_lists",
+    "take_rows",
     "url_of",
     "write_pictures",
     "zstd_frames",

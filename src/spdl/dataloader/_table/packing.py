@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from spdl.dataloader._table.columns import Codes, Column, Numbers
+from spdl.io._shared import pack_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK = 8192
 # A name that no column can have.
 _PACKED = "\0"
 _NULLS = "\0nulls"
@@ -55,12 +55,14 @@ class Packing:
         if not self._columns:
             return pa.table(rest)
         records = np.zeros(count, self._record)
-        values = [column.to_numpy(columns[column.name]) for column in self._columns]
-        # A block of records stays in the cache until all columns are written.
-        for start in range(0, count, _BLOCK):
-            block = records[start : start + _BLOCK]
-            for number, array in enumerate(values):
-                block[str(number)] = array[start : start + _BLOCK]
+        values = [np.ascontiguousarray(column.to_numpy(columns[column.name])) for column in self._columns]
+        if count:
+            fields = self._record.fields
+            assert fields is not None
+            pack_columns(
+                [(array, fields[str(number)][1]) for number, array in enumerate(values)],
+                records.view(np.uint8).reshape(count, -1),
+            )
         for number, column in enumerate(self._columns):
             if columns[column.name].null_count:
                 nulls = np.asarray(columns[column.name].is_null())

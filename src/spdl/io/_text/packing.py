@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PackingCounts", "PackingRule", "check_align", "sum_counts"]
+__all__ = ["PackingCounts", "PackingRule", "check_align", "select_rows", "sum_counts"]
 
 # Best-fit has a list of rows for each space that may be left.
 _LONGEST = 2**24
@@ -71,22 +71,30 @@ class PackingRule(NamedTuple):
     align: int
 
     @staticmethod
-    def of(length: object, *, algorithm: object, split: object, align: object) -> PackingRule:
-        """Return a rule of a user's arguments."""
+    def of(
+        length: object, *, algorithm: object, split: object, align: object, argument: str = "algorithm"
+    ) -> PackingRule:
+        """Return a rule of a user's arguments, of which one may have another name."""
         length = check_int("length", length, least=1, most=_LONGEST)
-        check_choice("algorithm", algorithm, ("best-fit", "first-fit", "concat"))
+        check_choice(argument, algorithm, ("best-fit", "first-fit", "concat", "none"))
         check_choice("split", split, ("never", "long", "always", None))
         if split is None:
             split = "always" if algorithm == "concat" else "long"
         if split == "always" and algorithm != "concat":
-            accepted = f"'never' or 'long' for algorithm={algorithm!r}"
-            refuse(ValueError, "split", accepted, split, "With algorithm='concat', all documents may be divided.")
+            accepted = f"'never' or 'long' for {argument}={algorithm!r}"
+            refuse(ValueError, "split", accepted, split, f"With {argument}='concat', all documents may be divided.")
         return PackingRule(length, str(algorithm), str(split), check_align(length, align))
 
     @property
     def name(self) -> str:
         """The part of a fingerprint that belongs to the rule."""
         return f"{self.algorithm} into {self.length}, split={self.split}, align={self.align}"
+
+    def width(self, used: NDArray[np.int64]) -> int:
+        """Return how long rows are of which these numbers of tokens are used: with "none", as the longest needs."""
+        if self.algorithm != "none" or not used.size:
+            return self.length
+        return -(-int(used.max()) // self.align) * self.align
 
     def pack(self, lengths: NDArray[np.int64]) -> PackedRows:
         """Return the rows in the order of their first documents; a document's number is its place in `lengths`."""
@@ -101,21 +109,29 @@ class PackingRule(NamedTuple):
         # One part of each document begins with its first token.
         split = (rows.starts == 0) & (rows.stops < lengths[rows.documents])
         packed = rows.stops - rows.starts
+        count = int(rows.offsets.size - 1)
         if chosen is not None:
-            split, packed = split & chosen[rows.documents], packed[chosen[rows.documents]]
+            split, packed, count = split & chosen[rows.documents], packed[chosen[rows.documents]], 0
             lengths = lengths[chosen]
+        counts = self.account_lengths(lengths)
+        return counts._replace(rows=count, packed_tokens=int(packed.sum()), split_documents=int(split.sum()))
+
+    def account_lengths(self, lengths: NDArray[np.int64]) -> PackingCounts:
+        """Return what follows from the lengths of documents alone: not what is in rows, nor how many were split."""
         too_long = lengths[lengths > self.length] if self.split == "never" else lengths[:0]
         return PackingCounts(
             length=self.length,
             documents=int(lengths.size),
             tokens=int(lengths.sum()),
-            rows=int(rows.offsets.size - 1) if chosen is None else 0,
-            packed_tokens=int(packed.sum()),
             empty_documents=int((lengths == 0).sum()),
-            split_documents=int(split.sum()),
             too_long_documents=int(too_long.size),
             too_long_tokens=int(too_long.sum()),
         )
+
+
+def select_rows(rows: PackedRows, numbers: NDArray[np.int64]) -> PackedRows:
+    """Return some of the rows."""
+    return PackedRows(*native.select_rows(*rows, numbers))
 
 
 def check_align(length: int, align: object) -> int:

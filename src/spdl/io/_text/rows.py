@@ -70,7 +70,7 @@ class MappedDocuments(Protocol):
         """The arrays, of one dimension."""
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.integer]:
         """The number of tokens of each document."""
 
     def locate(self, numbers: NDArray[np.int64], /) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,7 +81,7 @@ class ReadDocuments(Protocol):
     """Documents of which parts are read, many at once."""
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.integer]:
         """The number of tokens of each document."""
 
     def read(

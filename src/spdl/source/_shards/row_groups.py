@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spdl._processes import renew_in_children
+from spdl.io._shared import take_lists, take_rows
 from spdl.source._record_source import is_defect
 
 if TYPE_CHECKING:
@@ -45,35 +46,53 @@ def join_tables(tables: list[Any]) -> Any:
 def _take(table: Any, rows: NDArray[np.int64]) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
+    rows = np.ascontiguousarray(rows)
     wanted = pa.array(rows)
-    columns = [
-        _take_lists(column.chunk(0), rows) if _has_plain_lists(column) else column.take(wanted)
-        for column in table.columns
-    ]
+    columns = [_take_column(column, rows, wanted) for column in table.columns]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _has_plain_lists(column: Any) -> bool:
+def _take_column(column: Any, rows: NDArray[np.int64], wanted: Any) -> Any:
+    """Return what ``column.take`` does, in half of the time for records of fixed size and lists of plain values."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
-    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-    return is_list and column.num_chunks == 1 and not column.null_count
+    types, kind = pa.types, column.type
+    found = None
+    if column.num_chunks == 1 and not column.null_count:
+        if types.is_fixed_size_binary(kind) and kind.byte_width:
+            found = _take_records(column.chunk(0), rows)
+        elif types.is_list(kind) or types.is_large_list(kind):
+            found = _take_lists(column.chunk(0), rows)
+    return column.take(wanted) if found is None else found
 
 
-def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any:
-    """Return what ``array.take`` does, without a step for each row: twice as fast for short lists."""
+def _take_records(array: Any, rows: NDArray[np.int64]) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
+    width = array.type.byte_width
+    begin = array.offset * width
+    values = np.frombuffer(array.buffers()[1], np.uint8)[begin : begin + len(array) * width]
+    found = take_rows(values.reshape(-1, width), rows)
+    return type(array).from_buffers(array.type, rows.size, [None, pa.py_buffer(found)])
+
+
+def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any | None:
+    """Return some lists; None if they are too many or their values are not plain."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    values = array.values
+    plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if not plain or values.null_count or not len(values):
+        return None
+    width = values.type.bit_width // 8
+    content = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width :][: len(values) * width]
     offsets = np.asarray(array.offsets)
-    starts = offsets.take(rows).astype(np.int64, copy=False)
-    lengths = offsets.take(rows + 1) - starts
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    if bounds[-1] > _LARGEST:
-        return array.take(pa.array(rows))
-    places = np.repeat(starts - bounds[:-1], lengths)
-    places += np.arange(len(places))
-    values = array.values.take(pa.array(places))
-    return type(array).from_arrays(pa.array(bounds.astype(offsets.dtype, copy=False)), values, type=array.type)
+    found = take_lists(offsets, content.reshape(-1, width), rows, _LARGEST)
+    if found is None:
+        return None
+    buffers = [None, pa.py_buffer(found[1])]
+    taken = pa.Array.from_buffers(values.type, len(found[1]), buffers)
+    return type(array).from_arrays(pa.array(found[0].astype(offsets.dtype, copy=False)), taken, type=array.type)
 
 
 class _Window:
@@ -208,9 +227,11 @@ class GroupTables:
         self._kept: OrderedDict[_Window, None] = OrderedDict()
         # The bytes of the tables so far, as estimated and as they were.
         self._estimated = self._taken = 0
+        # The table of all groups, if they are in one.
+        self._whole: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_owners": None, "_kept": None}
+        return {**self.__dict__, "_lock": None, "_owners": None, "_kept": None, "_whole": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -225,6 +246,9 @@ class GroupTables:
             near: Returns positions that will be asked for next. If a group has to be decoded, theirs are, too, as far
                 as memory allows.
         """
+        whole = self._whole
+        if whole is not None:
+            return FoundRows(_take(whole, positions), None, [])
         groups = self._groups_of(positions)
         parts, places = [], []
         errors: list[tuple[NDArray[np.int64], Exception]] = []
@@ -394,6 +418,8 @@ class GroupTables:
                 # It must not keep an error that is raised, whose frames keep the loader.
                 self._drop(window)
             self._make_room({window})
+            if len(window.groups) == len(self._sizes) and not window.errors and window in self._kept:
+                self._whole = table
         return table
 
     def _make_room(self, spared: set[_Window]) -> None:
@@ -406,6 +432,7 @@ class GroupTables:
                 self._drop(window)
 
     def _drop(self, window: _Window) -> None:
+        self._whole = None
         self._kept.pop(window, None)
         self._disown(window, window.groups)
 
