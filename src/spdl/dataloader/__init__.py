@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._not_here import missing
 from spdl.dataloader._dataloader import DataLoader
-from spdl.dataloader._media.batches import ClipBatch, ImageBatch, LabelledBatch, SampleFailure, SoundBatch
+from spdl.dataloader._loader.failures import SampleFailure
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._media.batches import ClipBatch, ImageBatch, SoundBatch
 from spdl.dataloader._table.batches import Jagged, TableBatch
 from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder

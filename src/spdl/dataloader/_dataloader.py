@@ -89,7 +89,7 @@ def refuse_second_pass(owner: str, argument: str, source: object) -> NoReturn:
     raise RuntimeError(
         f"This {owner}'s `{argument}`, of type {type(source).__name__}, is its own iterator and was iterated before: "
         "the rest of it would be a silently shortened or empty epoch. Pass one that starts again, such as a list or an "
-        f" object whose `__iter__` is a generator function, or make a new {owner}."
+        f"object whose `__iter__` is a generator function, or make a new {owner}."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
 from spdl.source._orders.order import random_order, refuse_batches
-from spdl.source._orders.packed import select_rows
+from spdl.source._orders.packed import count_documents, rule_of
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._record_source import Defect, is_defect, name_of, read_apart
@@ -24,6 +24,7 @@ __all__ = [
     "Stores",
     "TarParts",
     "check_is_no_folder",
+    "count_documents",
     "count_nulls",
     "distinct_values",
     "expand_paths",
@@ -40,7 +41,7 @@ __all__ = [
     "random_order",
     "read_apart",
     "refuse_batches",
-    "select_rows",
+    "rule_of",
     "sizes_of",
     "warn_of_idle_rank",
 ]

@@ -73,7 +73,7 @@ def test_if_no_replacement_can_be_loaded_each_sample_is_named_once() -> None:
     with pytest.raises(LoadError, match=r"^3 of 3 files of a batch could not be loaded") as raised:
         list(make([b"no archive"] * 3, 3, on_error="refill"))
     lines = str(raised.value).splitlines()
-    assert [line.partition(",")[0] for line in lines[1:4]] == ["  sample 0", "  sample 1", "  sample 2"]
+    assert [line.partition(":")[0] for line in lines[1:4]] == ["  sample 0", "  sample 1", "  sample 2"]
     assert "None of 2 other samples" in lines[4]
     with pytest.raises(LoadError, match="There is no other sample"):
         list(make([b"no archive"], on_error="refill"))

@@ -104,7 +104,7 @@ def test_a_signal_handler_may_take_the_state(photos: ImageFolder) -> None:
     def note(frame: Any, event: str, argument: Any) -> Any:
         # Between any two lines of a read, as a handler may come; the last two call nothing, so none comes between them.
         file = frame.f_code.co_filename
-        if "media_iterator" in file and linecache.getline(file, frame.f_lineno).strip() != "return batch":
+        if "epoch_iterator" in file and linecache.getline(file, frame.f_lineno).strip() != "return batch":
             states.append((len(received), loader.state_dict()["position"]))
         return note
 

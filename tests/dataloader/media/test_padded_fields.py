@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.io.av.media import clip
 
-from spdl.dataloader import AudioLoader, ImageLoader
+from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader
 from spdl.io import pad
 
 PHOTO = b"P6 4 3 255 " + bytes(4 * 3 * 3)
@@ -66,3 +67,11 @@ def test_audio_loader_pads_texts_beside_sounds() -> None:
     samples = [{"media": wav, "text": [1]}, {"media": wav, "text": [2, 3]}]
     (batch,) = AudioLoader(samples, 2, sample_rate=8000, seconds=0.02, pad=["text"])
     assert batch.text.tolist() == [[1, 0], [2, 3]]
+
+
+def test_clip_loader_pads_texts_beside_clips() -> None:
+    samples = [{"media": str(clip("h264.mp4")), "text": [1, 2]}, {"media": str(clip("h264.mp4")), "text": [3]}]
+    (batch,) = ClipLoader(samples, 2, num_frames=2, size=8, pad={"text": {"value": -1, "multiple": 4}})
+    assert batch.text.tolist() == [[1, 2, -1, -1], [3, -1, -1, -1]]
+    assert batch.text_mask.tolist() == [[True, True, False, False], [True, False, False, False]]
+    assert batch.clip.shape == (2, 2, 3, 8, 8)

@@ -174,12 +174,12 @@ def test_fill_null(tmp_path: Path) -> None:
         v=pa.array([[1, None], None], pa.list_(pa.int32(), 2)),
         y=[None, b"ab"],
     )
-    fills = {"a": -7, "f": float("inf"), "b": True, "t": 9, "l": 8, "v": 6, "y": b"z"}
+    fills = {"a": -7, "f": float("inf"), "b": True, "t": 1, "l": 8, "v": 6, "y": b"z"}
     (batch,) = TableLoader(path, 2, fill_null=fills, output="numpy", num_threads=1)
     assert batch["a"].tolist() == [1, -7]
     assert batch["f"].tolist() == [float("inf"), 0.5]
     assert batch["b"].tolist() == [True, False]
-    assert batch["t"].tolist() == [9, 0]
+    assert batch["t"].tolist() == [1, 0]
     assert (batch["l"].values.tolist(), batch["l"].offsets.tolist()) == ([1, 8], [0, 2, 2])
     assert batch["v"].tolist() == [[1, 6], [6, 6]]
     assert bytes(batch["y"].values) == b"zab"
@@ -201,6 +201,8 @@ def test_nulls_among_elements_are_errors_under_a_mask(tmp_path: Path) -> None:
         ({"a": 300}, ValueError, r"`fill_null\['a'\]` must be a value of int8, got 300"),
         ({"a": 0.5}, ValueError, r"`fill_null\['a'\]` must be a value of int8, got 0.5"),
         ({"t": "x"}, TypeError, r"`fill_null\['t'\]` must be a code, such as -1, got 'x'"),
+        ({"t": 2, "a": 0}, ValueError, r"`fill_null\['t'\]` must be -1, a code of the 1 values in the dictionary, or"),
+        ({"t": -2, "a": 0}, ValueError, r"`fill_null\['t'\]` must be -1, a code"),
     ],
 )
 def test_fill_null_refuses_what_is_no_value(tmp_path: Path, fills: Any, error: type[Exception], message: str) -> None:
@@ -243,6 +245,8 @@ def test_dictionaries_of_another_loader(tmp_path: Path) -> None:
         ({"t": ["a", "a"]}, ValueError, "values without nulls, each once"),
         ({"t": ["a", None]}, ValueError, "values without nulls, each once"),
         ({"t": [1]}, TypeError, "values of string"),
+        ({"t": pa.array([1])}, TypeError, r"values of string, got .* It is an array of int64"),
+        ({"t": []}, ValueError, "at least one value"),
         ({"n": ["a"]}, ValueError, "`dictionaries` must be a mapping with names of columns, such as t, got 'n'"),
     ],
 )

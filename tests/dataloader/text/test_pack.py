@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ def run(pack: Pack, items: list[Any]) -> list[PackedRow]:
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=200),
     st.integers(1, 30),
-    st.sampled_from([("best-fit", "long"), ("first-fit", "never"), ("concat", "always"), ("concat", "long")]),
+    st.sampled_from(
+        [("best-fit", "long"), ("first-fit", "never"), ("concat", "always"), ("concat", "long"), ("none", "long")]
+    ),
     st.integers(1, 100),
 )
 def test_pack_keeps_every_token(lengths: list[int], length: int, rule: tuple[Any, Any], window: int) -> None:
@@ -96,6 +99,47 @@ def test_pack_resumes_exactly_at_every_cut(algorithm: Any) -> None:
         with resumed.auto_stop():
             assert first + received(list(resumed)) == expected
         assert (pack.counts, pack.corpora) == (whole.counts, whole.corpora)
+
+
+class Swapped:
+    """An op that lets the items of each pair end in the other order."""
+
+    def __init__(self) -> None:
+        self._ended = [threading.Event() for _ in LENGTHS]
+
+    def __call__(self, item: tuple[int, Any]) -> Any:
+        number, document = item
+        if not number % 2 and number + 1 < len(LENGTHS):
+            assert self._ended[number + 1].wait(60)
+        self._ended[number].set()
+        return document
+
+    def release(self) -> None:
+        for each in self._ended:
+            each.set()
+
+
+@pytest.mark.parametrize("algorithm", ["best-fit", "concat"])
+def test_pack_behind_items_in_another_order_has_each_token_once(algorithm: Any) -> None:
+    def make(op: Swapped) -> Pipeline[PackedRow]:
+        builder = PipelineBuilder().add_source(list(enumerate(documents())))
+        builder.pipe(op, concurrency=2, output_order="completion")
+        builder.aggregate(Pack(20, algorithm=algorithm, window=40)).disaggregate()
+        return builder.add_sink().build(num_threads=2)
+
+    for cut in range(1, 80, 7):
+        swapped = Swapped()
+        with make(swapped).auto_stop() as pipeline:
+            first = [pipeline.get_item() for _ in range(cut)]
+            state = json.loads(json.dumps(pipeline.state_dict()))
+            swapped.release()
+        in_order = Swapped()
+        in_order.release()
+        resumed = make(in_order)
+        resumed.load_state_dict(state)
+        with resumed.auto_stop():
+            rest = list(resumed)
+        assert sorted(tokens_of(first + rest)) == list(range(sum(LENGTHS)))
 
 
 def test_pack_counts_each_corpus() -> None:

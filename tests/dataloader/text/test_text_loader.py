@@ -17,7 +17,7 @@ from spdl.io import LoadError
 from spdl.source import EpochOrder, PackedOrder, SequentialOrder
 from spdl.testing import assert_resumes_exactly
 
-ALGORITHMS = ("best-fit", "first-fit", "concat")
+ALGORITHMS = ("best-fit", "first-fit", "concat", "none")
 tokenize = Tokenize(letters, eos_token_id=END)
 alone = partial(TextLoader, tokenizer=tokenize, output="numpy", rank=0, world_size=1, num_threads=2)
 
@@ -48,7 +48,7 @@ def test_text_loader_has_each_token_once(packing: Any, shuffle: bool) -> None:  
     counts = loader.statistics().tokens
     assert counts.tokens == counts.delivered == sum(len(text) + 1 for text in texts)
     assert (counts.documents, counts.waiting) == (700, 0)
-    assert counts.rows * 64 == counts.delivered + counts.padding
+    assert counts.rows * 64 == counts.delivered + counts.padding or packing == "none"
 
 
 @given(
@@ -90,7 +90,9 @@ def test_text_loader_accounts_for_every_token(
 @pytest.mark.parametrize("packing", ALGORITHMS)
 @pytest.mark.parametrize("kind", ["texts", "ids", "stream"])
 def test_text_loader_resumes_at_every_cut_on_any_number_of_ranks(kind: str, packing: Any) -> None:
-    source: Any = {"texts": words(30), "ids": arrays(30), "stream": Stream(words(30))}[kind]
+    # Without packing, there are as many rows as documents.
+    count = 12 if packing == "none" else 30
+    source: Any = {"texts": words(count), "ids": arrays(count), "stream": Stream(words(count))}[kind]
     loader = partial(TextLoader, source, length=192, packing=packing, output="numpy", num_threads=1, window=10)
     given: dict[str, Any] = {"shuffle": kind != "stream", "tokenizer": None if kind == "ids" else tokenize}
 
@@ -143,6 +145,103 @@ def test_text_loader_gives_all_ranks_equally_many_steps(drop_last: bool, known: 
     full = len(everything) // 6 * 6 if drop_last else len(everything)
     assert dict(found) == {index: row for index, row in everything.items() if index < full}
     assert len(found) - full < 3
+
+
+@pytest.mark.parametrize("source", [Stream(arrays(9)), arrays(9)], ids=["stream", "ids"])
+def test_text_loader_gives_a_rank_no_row_twice_with_even_batches_false(source: Any) -> None:
+    make = partial(alone, source, 2, length=128, tokenizer=None, packing="none", even_batches=False)
+    everything = sorted(each[0] for batch in make() for each in rows_of(batch))
+    for world_size in (2, 3, 5):
+        loaders = [make(rank=rank, world_size=world_size) for rank in range(world_size)]
+        ranks = [list(loader) for loader in loaders]
+        assert sorted(each[0] for batches in ranks for batch in batches for each in rows_of(batch)) == everything
+        assert {loader.statistics().tokens.delivered for loader in loaders} == {sum(map(len, arrays(9)))}
+        # A rank without a batch in the last step cannot speak for the others.
+        fewest = min(range(world_size), key=lambda rank: len(ranks[rank]))
+        if len(ranks[fewest]) < max(map(len, ranks)):
+            with pytest.raises(ValueError, match="others have one batch more"):
+                make(rank=(fewest + 1) % world_size, world_size=world_size).load_state_dict(
+                    loaders[fewest].state_dict()
+                )
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_text_loader_pads_rows_to_the_longest_without_packing(known: bool) -> None:  # noqa: FBT001
+    ids = [each for each in arrays(40) if 0 < len(each) <= 100]
+    source: Any = ids if known else Stream(ids)
+    make = partial(alone, source, 3, length=100, tokenizer=None, packing="none", align=4, pad_id=7, split="never")
+    loaders = [make(rank=rank, world_size=2) for rank in range(2)]
+    for first, second in zip(*loaders, strict=True):
+        chosen = [ids[document] for batch in (first, second) for document in batch.documents[:, 1].tolist()]
+        longest = -(-max(map(len, chosen)) // 4) * 4
+        assert first.tokens.shape[1] == second.tokens.shape[1] == longest
+        for batch in (first, second):
+            for row, document in enumerate(batch.documents[:, 1].tolist()):
+                padded = np.full(longest, 7)
+                padded[: len(ids[document])] = ids[document]
+                assert batch.tokens[row].tolist() == padded.tolist()
+                assert batch.segment_ids[row].sum() >= len(ids[document])
+    counts = loaders[0].statistics().tokens
+    assert counts.rows == len(ids)
+    assert counts.delivered == sum(map(len, ids))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), min_size=1, max_size=40),
+    st.sampled_from(ALGORITHMS),
+    st.sampled_from(["never", "long"]),
+    st.booleans(),
+    st.sampled_from(["known", "field", "mapping"]),
+)
+def test_text_loader_counts_each_corpus(
+    drawn: list[tuple[str, int]],
+    packing: Any,
+    split: Any,
+    drop_last: bool,  # noqa: FBT001
+    kind: str,
+) -> None:
+    # So much that there is a batch with `drop_last`, too.
+    ordered = sorted([*drawn, *[("a", 16)] * 3])
+    lengths = {name: [size for each, size in ordered if each == name] for name in dict(ordered)}
+    ids = [np.full(size, 3, np.int32) for _, size in ordered]
+    records = [{"tokens": each, "kind": name} for (name, _), each in zip(ordered, ids, strict=True)]
+    source: Any = {"known": ids, "field": Stream(records), "mapping": records}[kind]
+    corpora: Any = "kind" if kind == "field" else {name: len(sizes) for name, sizes in lengths.items()}
+    make = partial(alone, source, 2, length=16, tokenizer=None, packing=packing, split=split, too_long="drop")
+    loader = make(corpora=corpora, drop_last=drop_last, window=8)
+    delivered = dict.fromkeys(lengths, 0)
+    for batch in loader:
+        for _, document, start, stop in batch.documents.tolist():
+            delivered[ordered[document][0]] += stop - start
+    found = loader.statistics().corpora
+    for name, sizes in lengths.items():
+        counts = found[name]
+        assert (counts.documents, counts.tokens, counts.delivered) == (len(sizes), sum(sizes), delivered[name])
+        assert counts.too_long == sum(size for size in sizes if split == "never" and size > 16)
+        assert counts.tokens == counts.delivered + counts.too_long + counts.not_full
+    total = loader.statistics().tokens
+    for place, value in enumerate(total):
+        if total._fields[place] not in ("rows", "padding"):
+            assert value == sum(counts[place] for counts in found.values())
+
+
+@pytest.mark.parametrize("corpora", ["kind", {"web": 30, "books": 30}])
+def test_text_loader_counts_corpora_on_over_cuts_and_ranks(corpora: Any) -> None:
+    texts = [{"text": text, "kind": "web" if number < 30 else "books"} for number, text in enumerate(words(60))]
+    make = partial(alone, texts, batch_size=2, length=128, shuffle=True, corpora=corpora, window=16)
+    whole = make()
+    for _ in range(2):
+        list(whole)
+    loader = make(rank=1, world_size=2, batch_size=1)
+    next(iter(loader))
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert len(json.dumps(state)) < 1500
+    resumed = make()
+    resumed.load_state_dict(state)
+    for _ in range(2):
+        list(resumed)
+    assert resumed.statistics().corpora == whole.statistics().corpora
+    assert {counts.waiting for counts in whole.statistics().corpora.values()} == {0}
 
 
 def test_text_loader_yields_batches_that_are_pairs_with_more_fields() -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.dataloader.text.texts import END, documents_in, letters, rows_of, words
 
@@ -123,7 +124,7 @@ def broken(tmp_path: Path) -> tuple[list[Any], list[str]]:
 
 def test_text_loader_leaves_out_and_counts_what_cannot_be_read(tmp_path: Path) -> None:
     for source in broken(tmp_path)[0]:
-        with pytest.raises(LoadError, match=r"2 of 5 documents of a batch could not be loaded(?s:.)*not JSON"):
+        with pytest.raises(LoadError, match=r"2 of 5 documents that were read together could(?s:.)*not JSON"):
             list(alone(source, 1, length=8))
         loader = alone(source, 1, length=8, on_error="skip")
         (batch,) = loader
@@ -149,7 +150,7 @@ def test_text_loader_leaves_out_a_text_for_which_the_tokenizer_raises() -> None:
         return letters(text)
 
     make = partial(alone, ["a", "b", "c"], 1, length=2, tokenizer=picky)
-    with pytest.raises(LoadError, match=r"sample 1, None: ValueError: no b please"):
+    with pytest.raises(LoadError, match=r"sample 1: ValueError: no b please"):
         list(make())
     loader = make(on_error="skip")
     (batch,) = loader
@@ -192,8 +193,32 @@ def test_text_loader_refuses_or_drops_documents_longer_than_a_row() -> None:
 
 
 def test_text_loader_refuses_ids_beyond_the_vocabulary() -> None:
-    with pytest.raises(ValueError, match="has the token 98"):
-        list(alone(["ab"], 1, length=8, vocab_size=98))
+    for source, tokens in ((["ab", "a"], tokenize), ([[97, 98], [97, END]], None)):
+        make = partial(alone, source, 1, length=8, vocab_size=98, tokenizer=tokens)
+        with pytest.raises(LoadError, match="sample 0: ValueError: the document has the token 98"):
+            list(make())
+        loader = make(on_error="skip")
+        (batch,) = loader
+        assert batch.tokens[0, :2].tolist() == [97, END]
+        assert [failure.index for failure in loader.failures] == [0]
+    # Their rows are known before the tokens are read.
+    with pytest.raises(ValueError, match="document 0 has the token 98"):
+        list(alone([np.array([98])], 1, length=8, vocab_size=98, tokenizer=None, on_error="skip"))
+
+
+def test_text_loader_names_the_file_of_a_text_that_fails(tmp_path: Path) -> None:
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(b'{"text": "a"}\n{"title": "b"}\n'))
+    with pytest.raises(LoadError, match=r"sample 1, '.*a\.jsonl\.gz, record 1 of all files': KeyError"):
+        list(alone(StreamedJsonLines(packed), 1, length=8))
+
+
+def test_text_loader_takes_an_empty_document_with_an_empty_mask() -> None:
+    documents = [{"input_ids": [5, 6], "loss_mask": [1, 0]}, {"input_ids": [], "loss_mask": []}]
+    loader = alone(documents, 1, length=4, tokenizer=None, labels="unshifted")
+    (batch,) = loader
+    assert batch.tokens.tolist() == [[5, 6, 0, 0]]
+    assert loader.statistics().tokens.empty_documents == 1
 
 
 def test_text_loader_raises_what_an_iterable_raises() -> None:
@@ -212,8 +237,13 @@ def test_text_loader_raises_what_an_iterable_raises() -> None:
         ({"a": 1}, {}, "`source` must be a sequence or an iterable of texts"),
         ([], {}, "`source` must be not empty"),
         (iter("ab"), {"shuffle": True}, "`shuffle` must be left out for an iterable"),
-        (["a"], {"packing": "worst-fit"}, "must be 'best-fit', 'first-fit' or 'concat'"),
-        (["a"], {"on_error": "refill"}, "`on_error` must be 'raise' or 'skip'"),
+        (["a"], {"packing": "worst-fit"}, "must be 'best-fit', 'first-fit', 'concat' or 'none'"),
+        (["a"], {"on_error": "refill"}, "'raise' or 'skip', .* With \"skip\", rows are packed from others"),
+        (["a"], {"corpora": {"a": 2}}, "`corpora` must be numbers of documents that sum up to the 1 of the source"),
+        (["a"], {"corpora": {"a": -1}}, r"`corpora\['a'\]` must be"),
+        (["a"], {"corpora": 5}, "`corpora` must be a mapping from names"),
+        (iter("a"), {"corpora": {"a": 1}}, "`corpora` must be the name of a field of records"),
+        ([np.array([1])], {"corpora": "kind", "tokenizer": None}, "`corpora` must be a mapping from names"),
         (["a"], {"window": 0}, "`window` must be"),
         (["a"], {"too_long": "skip"}, "`too_long` must be"),
     ],

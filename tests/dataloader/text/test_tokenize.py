@@ -146,7 +146,7 @@ def test_tokenize_raises_what_is_about_no_text() -> None:
         ([-1], "from 0 to 2147483647, got -1 to -1"),
         ([2**31], "from 0 to 2147483647, got 2147483648 to 2147483648"),
         ({"ids": [1]}, r"a mapping with `input_ids` or `tokens`, got a mapping with \['ids'\]"),
-        ({"input_ids": [1], "loss_mask": [1, 0]}, "a flag for each id, got int64"),
+        ({"input_ids": [1], "loss_mask": [1, 0]}, "a bool or an int for each id, got int64"),
     ],
 )
 def test_tokenize_refuses_what_are_no_ids(result: Any, says: str) -> None:

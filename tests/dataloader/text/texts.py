@@ -77,5 +77,5 @@ def documents_in(batches: Iterable[Any]) -> dict[int, NDArray[np.int32]]:
 
 
 def rows_of(batch: Any) -> list[tuple[int, bytes]]:
-    """Return what rows are, as values that can be compared."""
-    return [(int(index), row.tobytes()) for index, row in zip(batch.index, batch.tokens, strict=True)]
+    """Return what rows are without their padding, as values that can be compared."""
+    return [(int(index), row.tobytes().rstrip(b"\0")) for index, row in zip(batch.index, batch.tokens, strict=True)]

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from spdl.io import PackedRows
 
 ALGORITHMS = ["best-fit", "first-fit", "concat"]
-RULES = [(algorithm, split) for algorithm in ALGORITHMS for split in ("never", "long")] + [("concat", "always")]
+RULES = [(algorithm, split) for algorithm in ALGORITHMS for split in ("never", "long")] + [
+    ("concat", "always"),
+    ("none", "never"),
+    ("none", "long"),
+]
 
 
 @st.composite
@@ -98,6 +102,9 @@ def test_packed_order_packs_as_the_naive_algorithms_do(arguments: tuple[list[int
         assert found == concat(lengths, length, split, align)
         return
     pieces = cut_long(lengths, length, split)
+    if algorithm == "none":
+        assert found == [[piece] for piece in pieces]
+        return
     if algorithm == "best-fit":
         pieces.sort(key=lambda piece: (piece[1] - piece[2]) // align)
     rows: list[list[tuple[int, int, int]]] = []
@@ -254,7 +261,12 @@ def test_packed_order_can_be_mixed() -> None:
         (([3, -1], 4), {}, ValueError, r"`lengths\[1\]` must be at least 0, got -1"),
         (([0, 0], 4), {}, ValueError, "at least one can be packed"),
         (([3], 0), {}, ValueError, "`length` must be an int from 1 to 16777216"),
-        (([3], 4), {"algorithm": "worst-fit"}, ValueError, "`algorithm` must be 'best-fit', 'first-fit' or 'concat'"),
+        (
+            ([3], 4),
+            {"algorithm": "worst-fit"},
+            ValueError,
+            "`algorithm` must be 'best-fit', 'first-fit', 'concat' or 'none'",
+        ),
         (([3], 4), {"split": "always"}, ValueError, "With algorithm='concat', all documents may be divided"),
         (([3], 4), {"split": "some"}, ValueError, "`split` must be"),
         (([3], 4), {"align": 3}, ValueError, "`align` must be a divisor of the 4 tokens of a row, got 3"),

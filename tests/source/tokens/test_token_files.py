@@ -68,7 +68,7 @@ def test_token_files_of_any_mix_are_the_documents_that_were_written(
             files = TokenFiles(paths, **options)
         assert len(files) == len(documents)
         assert files.lengths.tolist() == [len(each) for each in documents]
-        assert files.lengths.dtype == np.int64
+        assert files.lengths.dtype == np.int32
         assert not files.lengths.flags.writeable
         numbers = data.draw(st.lists(st.integers(0, len(documents) - 1), max_size=9))
         assert_same(files.read(numbers), [documents[number] for number in numbers])
@@ -464,3 +464,23 @@ def test_token_files_say_which_type_they_need(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(buffer.getvalue())
     with pytest.raises(FormatError, match="numbers in little-endian order are read"):
         TokenFiles(tmp_path / "a.npy")
+
+
+def test_token_files_check_a_large_index_once(tmp_path: Path) -> None:
+    count = 1 << 23
+    ends = np.arange(1, count + 1, dtype="<u8")
+    path, index = tmp_path / "a.ds", tmp_path / "a.ds.index"
+    path.write_bytes(bytes(2 * count))
+    index.write_bytes(ends.tobytes())
+    files = TokenFiles(path, cache=tmp_path / "cache")
+    assert len(files) == int(files.lengths.sum()) == count
+    assert files.lengths.dtype == np.int32
+    # Damaged without a trace, it is not looked at again; written again, it is.
+    status = index.stat()
+    with index.open("r+b") as file:
+        file.write(b"\xff" * 8)
+    os.utime(index, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert len(TokenFiles(path, cache=tmp_path / "cache")) == count
+    os.utime(index)
+    with pytest.raises(FormatError, match="is damaged, or belongs to another file"):
+        TokenFiles(path, cache=tmp_path / "cache")

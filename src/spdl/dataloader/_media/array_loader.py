@@ -9,8 +9,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
 from spdl._check import check_iterable, check_str, refuse, show
-from spdl.dataloader._media.batch_maker import OnError, OutputKind, check_names, shapes_of, to_array
-from spdl.dataloader._media.batches import LabelledBatch
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.tensors import OutputKind
+from spdl.dataloader._media.batch_maker import check_names, shapes_of, to_array
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz, load_npz_batch
 from spdl.source import ArraySample, EpochOrder

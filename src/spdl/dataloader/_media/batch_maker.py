@@ -2,76 +2,29 @@
 
 from __future__ import annotations
 
-import abc
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import repeat
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import refuse, show, shown_place
-from spdl.dataloader._media.batches import LabelledBatch, SampleFailure, UserCode, describe_failures
+from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
+from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._media.windows import DECODED
-from spdl.dataloader._table.batches import TableBatch
-from spdl.io import LoadError, transfer_tensor_h2d
-from spdl.io._shared import Padding, map_tensors
+from spdl.io import LoadError
+from spdl.io._shared import Padding
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.op import context_parameter
-from spdl.source import EpochOrder, replacements
+from spdl.source import EpochOrder
 from spdl.source._shared import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
-    import torch
-
-    from spdl.dataloader._media.media_iterator import EpochStep
+    from spdl.dataloader._loader.epoch_iterator import EpochStep
     from spdl.dataloader._media.media_loader import MediaReader
-
-
-def check_device(device: Any, output: str) -> torch.device | None:
-    """Return the device as PyTorch's, or None for main memory.
-
-    Raises:
-        ImportError: If there is no PyTorch.
-        TypeError, ValueError: If it is not a device, or batches are not tensors.
-    """
-    if device is None:
-        return None
-    if output != "torch":
-        refuse(ValueError, "device", f"None with `output={output!r}`, since only tensors can be moved", device)
-    try:
-        import torch  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        msg = "`device` needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
-        raise ImportError(msg) from error
-    accepted = "a device as PyTorch takes it, such as 'cuda', or None"
-    try:
-        found = torch.device(device)
-    except RuntimeError as error:
-        refuse(ValueError, "device", accepted, device, f"PyTorch says: {error}")
-    except TypeError:
-        refuse(TypeError, "device", accepted, device)
-    if found.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if not count:
-            why = "PyTorch finds no GPU: it may be built without CUDA, or none may be visible to this process."
-            refuse(ValueError, "device", "None on a machine without CUDA", device, why)
-        if (found.index or 0) >= count:
-            refuse(ValueError, "device", f"one of the {count} GPUs that this process sees, from cuda:0 on", device)
-    return None if found.type == "cpu" else found
-
-
-def send(batch: Any, device: torch.device) -> Any:
-    """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
-    own = isinstance(batch, LabelledBatch | TableBatch)
-    fields = batch.fields() if own else batch
-    if device.type == "cuda":
-        sent = transfer_tensor_h2d(fields, device=device)
-    else:
-        import torch  # noqa: PLC0415 - an optional dependency.
-
-        sent = map_tensors(lambda tensor: tensor.to(device), fields, torch.Tensor)
-    return batch.replace(**sent) if own else sent
 
 
 _PAIR = 2
@@ -205,8 +158,6 @@ def _path_of(value: Any) -> str | None:
     return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
 
 
-OnError: TypeAlias = Literal["raise", "skip", "refill"]
-OutputKind: TypeAlias = Literal["torch", "numpy"]
 Pad: TypeAlias = "Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
 
 _REFILLS = 32
@@ -216,43 +167,6 @@ _REMEDY = (
 )
 
 _Columns: TypeAlias = dict[str, list[Any]]
-
-
-def other_samples(order: EpochOrder | int, seed: int, epoch: int, index: int, position: int) -> Iterator[int]:
-    """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order.
-
-    Args:
-        order: The user's order, or the number of samples.
-        seed: The loader's seed.
-        epoch: The epoch.
-        index: The sample.
-        position: Its place in the order.
-    """
-    if isinstance(order, int):
-        yield from replacements(order, index, seed=seed, epoch=epoch)
-        return
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-    # Samples that the order leaves out, such as the samples to validate with, are not replacements either.
-    for other in replacements(len(order), position, seed=seed, epoch=epoch):
-        found = int(order.take(epoch, np.array([other], dtype=np.int64))[0])
-        if found != index:
-            yield found
-
-
-class Maker(abc.ABC):
-    """Makes batches. Several threads call it at once."""
-
-    media: str
-    """What messages call the samples."""
-    otherwise: ClassVar[str]
-    """What helps if more threads do not."""
-    in_place_of_processes: ClassVar[str]
-    """What helps if threads wait for the GIL."""
-
-    @abc.abstractmethod
-    def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
-        """Return the batch of the samples of a step, or None if all were left out; and the samples that failed."""
 
 
 class BatchMaker(Maker):
@@ -596,27 +510,3 @@ def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> 
         for name, array in read.items():
             fields[name][places] = array
     return fields
-
-
-def import_torch() -> Any:
-    """Return the module ``torch``.
-
-    Raises:
-        ImportError: If it is not installed; the message has the command.
-    """
-    try:
-        import torch  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        msg = (
-            "Batches of tensors need PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`, "
-            'or pass output="numpy"'
-        )
-        raise ImportError(msg) from error
-    return torch
-
-
-def to_torch(fields: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415
-
-    torch = import_torch()
-    return {name: torch.from_numpy(it) if isinstance(it, np.ndarray) else it for name, it in fields.items()}

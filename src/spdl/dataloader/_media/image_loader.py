@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._media.batch_maker import OnError, OutputKind, Pad
-from spdl.dataloader._media.batches import ImageBatch, LabelledBatch
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.tensors import OutputKind
+from spdl.dataloader._media.batch_maker import Pad
+from spdl.dataloader._media.batches import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options

@@ -15,7 +15,7 @@ from spdl.io._shared import PIXEL_FORMATS, write_pictures
 if TYPE_CHECKING:
     import numpy as np
 
-    from spdl.dataloader._media.batch_maker import OutputKind
+    from spdl.dataloader._loader.tensors import OutputKind
 
     Array: TypeAlias = np.ndarray[Any, Any]
 

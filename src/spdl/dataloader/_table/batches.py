@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from spdl.dataloader._media.batches import SampleFailure
+    from spdl.dataloader._loader.failures import SampleFailure
 
 
 class Jagged(NamedTuple):

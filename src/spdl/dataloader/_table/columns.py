@@ -77,6 +77,10 @@ class Codes(Column):
         super().__init__(name, fill)
         if fill is not None and (isinstance(fill, bool) or not isinstance(fill, int)):
             refuse(TypeError, f"fill_null[{name!r}]", "a code, such as -1", fill)
+        # Before anything is read, the values are not known.
+        if fill is not None and values is not None and not -1 <= fill <= len(values):
+            accepted = f"-1, a code of the {len(values)} values in the dictionary, or their number"
+            refuse(ValueError, f"fill_null[{name!r}]", accepted, fill)
         self.values = values
 
     def prepare(self, array: Any) -> Any:

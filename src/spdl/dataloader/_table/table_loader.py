@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from spdl._check import check_choice, check_flag, check_int, refuse
-from spdl.dataloader._media.batch_maker import OnError, OutputKind
-from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
+from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._table.batches import TableBatch
 from spdl.dataloader._table.columns import Column, Nulls, is_text, plan_columns, text_type
 from spdl.dataloader._table.packing import Packing
@@ -19,7 +19,7 @@ from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, Sequential
 from spdl.source._shared import count_nulls, distinct_values, sizes_of
 
 
-class TableLoader(MediaLoader[TableBatch]):
+class TableLoader(SampleLoader[TableBatch]):
     """A loader of Parquet files: shuffled batches of columns, as tensors or arrays.
 
     Order, ranks, failures, state and everything else that is not said here is as in `ImageLoader`. Row groups are
@@ -52,7 +52,7 @@ class TableLoader(MediaLoader[TableBatch]):
             errors in both cases.
         fill_null: What takes the place of nulls, by the names of columns. In columns of lists it is for elements, and a
             list that is null becomes an empty one; a row of a list of fixed size gets it everywhere. In columns of text
-            it is a code, such as -1.
+            it is a code: -1, one of the dictionary, or the number of its values, for one more.
         dictionaries: The dictionary of columns of text, by their names, such as the `dictionaries` of another loader.
             A value that is not in it is treated as a null. If there is none for a column, the column is read once when
             the loader is made, and its dictionary has all values of the row groups in the order in which they come
@@ -179,7 +179,8 @@ class TableLoader(MediaLoader[TableBatch]):
         super().__init__(
             files,
             batch_size,
-            maker,
+            maker.media,
+            lambda: maker,
             shuffle=shuffle and own,
             order=order,
             seed=seed,
@@ -188,7 +189,6 @@ class TableLoader(MediaLoader[TableBatch]):
             rank=rank,
             world_size=world_size,
             on_error=on_error,
-            transform=None,
             batch_transform=batch_transform,
             output=output,
             device=device,
@@ -234,10 +234,15 @@ def _find_dictionary(files: ParquetFiles, name: str, type_: Any, given: Any) -> 
         return distinct_values(files, name, type_)
     try:
         values = given.cast(type_) if isinstance(given, pa.Array) else pa.array(given, type_)
+        # Numbers would become text in silence.
+        if isinstance(given, pa.Array) and pa.types.is_primitive(given.type) != pa.types.is_primitive(type_):
+            raise TypeError(f"It is an array of {given.type}.")  # noqa: TRY301
     except (pa.ArrowException, TypeError) as error:
         refuse(TypeError, f"dictionaries[{name!r}]", f"values of {type_}", given, str(error))
     if values.null_count or len(values.unique()) != len(values):
         refuse(ValueError, f"dictionaries[{name!r}]", "values without nulls, each once", given)
+    if not len(values):
+        refuse(ValueError, f"dictionaries[{name!r}]", "at least one value", given)
     return values
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from spdl._processes import RenewedLock
-from spdl.dataloader._media.batch_maker import Maker, OnError, OutputKind, import_torch, other_samples
-from spdl.dataloader._media.batches import SampleFailure, UserCode, describe_failures
+from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
+from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
+from spdl.dataloader._loader.tensors import OutputKind, import_torch
 from spdl.dataloader._table.batches import TableBatch
 from spdl.dataloader._table.columns import Codes, Column, Nulls
 from spdl.dataloader._table.packing import Packing
@@ -21,7 +22,7 @@ from spdl.source._shared import Defect, is_defect, name_of, open_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spdl.dataloader._media.media_iterator import EpochStep
+    from spdl.dataloader._loader.epoch_iterator import EpochStep
     from spdl.source import EpochOrder, ParquetFiles
 
 # Row groups of rows that come this many batches later are decoded now, and by half of that they are ready.
@@ -33,8 +34,8 @@ _SAMPLED = 256
 _LOOKED_AT = 2048
 _REFILLS = 32
 _REMEDY = (
-    'Pass nulls="mask", or fill_null={column: value}, if nulls are the reason. Pass on_error="skip" to leave such rows '
-    'out, or "refill" to put others in their place; `failures` then lists them.'
+    'If nulls are the reason, pass nulls="mask", or fill_null={column: value}, which alone fills those in lists. Pass '
+    'on_error="skip" to leave such rows out, or "refill" to put others in their place; `failures` then lists them.'
 )
 
 

@@ -1,9 +1,17 @@
-"""Counts of tokens: delivered, or dropped for a reason."""
+"""Counts of tokens: delivered, or dropped for a reason; of all documents, and of those of each corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spdl._check import check_instance, check_int, check_str, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class TokenCounts(NamedTuple):
@@ -23,11 +31,12 @@ class TokenCounts(NamedTuple):
     tokens: int = 0
     """Their tokens, also those that begin and end a document."""
     rows: int = 0
-    """The rows that all ranks together have received."""
+    """The rows that all ranks together have received, save with ``even_batches=False`` a last step without this one. 0
+    for a corpus, since a row may have documents of several."""
     delivered: int = 0
     """The tokens in these rows that are not padding."""
     padding: int = 0
-    """The padding in these rows."""
+    """The padding in these rows. 0 for a corpus."""
     failed_documents: int = 0
     """Documents that could not be read or tokenized, which are not among `documents`."""
     empty_documents: int = 0
@@ -51,12 +60,100 @@ class TokenCounts(NamedTuple):
         return TokenCounts(*map(sum, zip(self, other, strict=True)))
 
 
-def counts_of(cursor: Mapping[str, Any] | None) -> TokenCounts:
-    """Return the counts in the cursor of a state."""
-    return TokenCounts(**(cursor or {}).get("counts", {}))
+class Tally(NamedTuple):
+    """The counts of all documents, and of those of each corpus."""
+
+    total: TokenCounts
+    corpora: Mapping[str, TokenCounts]
+
+    @staticmethod
+    def of_cursor(cursor: Mapping[str, Any] | None) -> Tally:
+        """Return the counts in the cursor of a state."""
+        known = cursor or {}
+        corpora = {name: TokenCounts(*counts) for name, counts in known.get("corpora", {}).items()}
+        return Tally(TokenCounts(**known.get("counts", {})), corpora)
+
+    def to_cursor(self) -> dict[str, Any]:
+        corpora = {"corpora": {name: list(counts) for name, counts in self.corpora.items()}} if self.corpora else {}
+        return {"counts": self.total._asdict(), **corpora}
+
+    def plus(self, total: TokenCounts, corpora: Mapping[str, TokenCounts]) -> Tally:
+        """Return the counts of both together."""
+        nothing = TokenCounts()
+        names = dict.fromkeys([*self.corpora, *corpora])
+        summed = {name: self.corpora.get(name, nothing) + corpora.get(name, nothing) for name in names}
+        return Tally(self.total + total, summed)
+
+    def split(self) -> tuple[Tally, Tally]:
+        """Return what documents add to, and what rows add to."""
+        rows = Tally(_of_rows(self.total), {name: _of_rows(counts) for name, counts in self.corpora.items()})
+        rest = {name: _without(counts, rows.corpora[name]) for name, counts in self.corpora.items()}
+        return Tally(_without(self.total, rows.total), rest), rows
+
+    def dropped(self) -> Tally:
+        """Return the counts if what waits was dropped at the end of an epoch."""
+        return self._map(lambda counts: counts._replace(not_full=counts.not_full + counts.waiting))
+
+    def delivered(self) -> Tally:
+        """Return the counts if other ranks have received what waits."""
+        return self._map(lambda counts: counts._replace(delivered=counts.delivered + counts.waiting))
+
+    def _map(self, change: Callable[[TokenCounts], TokenCounts]) -> Tally:
+        return Tally(change(self.total), {name: change(counts) for name, counts in self.corpora.items()})
 
 
-def split_counts(counts: TokenCounts) -> tuple[TokenCounts, TokenCounts]:
-    """Return what documents add to, and what rows add to."""
-    rows = TokenCounts(rows=counts.rows, delivered=counts.delivered, padding=counts.padding, not_full=counts.not_full)
-    return TokenCounts(*(each - of_rows for each, of_rows in zip(counts, rows, strict=True))), rows
+def counts_alone(cursor: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what of a cursor is taken into the next epoch: what has been counted."""
+    return None if cursor is None else {name: cursor[name] for name in ("counts", "corpora") if name in cursor}
+
+
+def _of_rows(counts: TokenCounts) -> TokenCounts:
+    return TokenCounts(rows=counts.rows, delivered=counts.delivered, padding=counts.padding, not_full=counts.not_full)
+
+
+def _without(counts: TokenCounts, others: TokenCounts) -> TokenCounts:
+    return TokenCounts(*(each - other for each, other in zip(counts, others, strict=True)))
+
+
+class Corpora:
+    """The corpus of each document, by its position in the source or by a field of its record.
+
+    Args:
+        given: The user's argument.
+        size: How many documents the source has; None if it is an iterable.
+        records: Whether the source may have records with fields.
+    """
+
+    def __init__(self, given: Mapping[str, int] | str, size: int | None, *, records: bool) -> None:
+        self.field = given if isinstance(given, str) else None
+        self.names: list[str] = []
+        self.starts: NDArray[np.int64] = np.zeros(1, np.int64)
+        if isinstance(given, str):
+            if not records:
+                accepted = "a mapping from names of corpora to numbers of documents, since there are no records"
+                refuse(TypeError, "corpora", accepted, given)
+            return
+        accepted = "a mapping from names of corpora to how many documents each has, or a field of records, or None"
+        check_instance("corpora", given, Mapping, accepted)
+        self.names = [check_str("corpora", name) for name in given]
+        counts = [check_int(f"corpora[{name!r}]", count, least=0) for name, count in given.items()]
+        if size is None or sum(counts) != size:
+            accepted = f"numbers of documents that sum up to the {size} of the source"
+            if size is None:
+                accepted = "the name of a field of records, since the source is an iterable"
+            refuse(ValueError, "corpora", accepted, dict(given))
+        self.starts = np.array([*accumulate(counts, initial=0)], np.int64)
+
+    def name_of(self, index: int, record: Any) -> str | None:
+        """Return the corpus of a document; None if its record does not say it."""
+        if self.field is None:
+            return self.names[int(self.starts.searchsorted(index, "right")) - 1]
+        name = record.get(self.field) if isinstance(record, Mapping) else None
+        return None if name is None else str(name)
+
+    def sums(self, documents: NDArray[np.int64], tokens: NDArray[np.int64]) -> dict[str, int]:
+        """Return how many tokens the documents at some positions have, by their corpora."""
+        numbers = self.starts.searchsorted(documents, "right") - 1
+        # Floats of 64 bits are exact up to 2**53.
+        found = np.bincount(numbers, tokens, minlength=len(self.names))
+        return {name: int(count) for name, count in zip(self.names, found.tolist(), strict=True) if count}

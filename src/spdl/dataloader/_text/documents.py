@@ -10,8 +10,9 @@ import numpy as np
 
 from spdl._check import refuse, show
 from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
-from spdl.dataloader._media.batches import SampleFailure, UserCode
-from spdl.dataloader._media.loader_state import identify
+from spdl.dataloader._loader.failures import SampleFailure, UserCode
+from spdl.dataloader._loader.loader_state import identify
+from spdl.dataloader._text.counts import Corpora
 from spdl.dataloader._text.tokenize import Encoded, Failed, Tokenize, to_encoded
 from spdl.source import EpochOrder, StreamedJsonLines
 from spdl.source._shared import Defect, is_defect, name_of, read_apart
@@ -75,6 +76,8 @@ class Tokenized(NamedTuple):
 
     piece: Piece
     documents: list[Encoded | None]
+    corpora: list[str | None] | None = None
+    """The corpus of each, if they are counted."""
     failures: tuple[SampleFailure, ...] = ()
     error: Exception | None = None
 
@@ -91,13 +94,26 @@ class Documents:
         order: The order; None for the source's own, if it is not a sequence.
         tokenize: Turns texts into tokens; None if the source has ids.
         field: The field of a record that the tokenizer gets; None gives it the whole record.
+        corpora: The corpora that are counted.
+        vocab_size: How many ids there are; None accepts all.
     """
 
-    def __init__(self, source: Any, order: EpochOrder | None, tokenize: Tokenize | None, field: str | None) -> None:
+    def __init__(
+        self,
+        source: Any,
+        order: EpochOrder | None,
+        tokenize: Tokenize | None,
+        field: str | None,
+        *,
+        corpora: Corpora | None,
+        vocab_size: int | None,
+    ) -> None:
         self._source = source
         self._order = order
         self._tokenize = tokenize
         self._field = field
+        self._corpora = corpora
+        self._vocab_size = vocab_size
         self._used = False
         # A source that parses what it reads leaves that to the threads that tokenize.
         self._parse: Callable[[Any], Any] | None = source._parse if isinstance(source, StreamedJsonLines) else None  # noqa: SLF001
@@ -184,18 +200,23 @@ class Documents:
         if piece.error is not None:
             return Tokenized(piece, [], error=piece.error)
         try:
-            found = self._encode(self._look_up(piece))
+            records = self._look_up(piece)
+            names = None if self._corpora is None else list(map(self._corpora.name_of, piece.indices, records))
+            found = self._encode(records)
         except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
             return Tokenized(piece, [], error=error)
         failures = tuple(
-            SampleFailure(epoch, index, self._name(index), each.reason)
-            for index, each in zip(piece.indices, found, strict=True)
+            SampleFailure(epoch, piece.indices[place], self._name(piece, place), each.reason)
+            for place, each in enumerate(found)
             if isinstance(each, Defect)
         )
-        return Tokenized(piece, [None if isinstance(each, Defect) else each for each in found], failures)
+        return Tokenized(piece, [None if isinstance(each, Defect) else each for each in found], names, failures)
 
-    def _name(self, index: int) -> str | None:
-        return None if self._order is None else name_of(self._source, index)
+    def _name(self, piece: Piece, place: int) -> str | None:
+        if piece.records is None:
+            return name_of(self._source, piece.indices[place])
+        line = piece.records[place]
+        return None if self._parse is None else f"{line.place}, record {line.number} of all files"
 
     def _look_up(self, piece: Piece) -> list[Any]:
         if piece.records is None:
@@ -208,15 +229,31 @@ class Documents:
     def _encode(self, records: list[Any]) -> list[Encoded | Defect]:
         """Return the tokens of records, and in the place of those that have none the reason."""
         if self._tokenize is None:
-            return [each if isinstance(each, Defect) else _apart(_ids_of, each) for each in records]
+            return [each if isinstance(each, Defect) else _apart(self._ids_of, each) for each in records]
         given = [each if isinstance(each, Defect) else _apart(self._pick, each) for each in records]
         texts = [each for each in given if not isinstance(each, Defect)]
         encoded = iter(self._tokenize.encode(texts))
         found = [each if isinstance(each, Defect) else next(encoded) for each in given]
-        return [each.defect if isinstance(each, Failed) else each for each in found]
+        return [
+            each if isinstance(each, Defect) else each.defect if isinstance(each, Failed) else _apart(self._check, each)
+            for each in found
+        ]
+
+    def _ids_of(self, record: Any) -> Encoded:
+        if isinstance(record, str | bytes):
+            raise TypeError(f"a document must be ids if there is no `tokenizer`, got {show(record)}")
+        return self._check(to_encoded("source", record))
+
+    def _check(self, encoded: Encoded) -> Encoded:
+        """Raise a ValueError if a token is not in the vocabulary; else return the document."""
+        if self._vocab_size is not None and encoded.tokens.size:
+            largest = int(encoded.tokens.max())
+            if largest >= self._vocab_size:
+                raise ValueError(f"the document has the token {largest}, and `vocab_size` is {self._vocab_size}")
+        return encoded
 
     def _pick(self, record: Any) -> Any:
-        if self._field is None or isinstance(record, str | bytes | memoryview):
+        if self._field is None or isinstance(record, str | bytes | bytearray | memoryview):
             return record
         if not isinstance(record, Mapping):
             raise TypeError(f"a document must be a text, or a record with a field {self._field!r}, got {show(record)}")
@@ -225,12 +262,6 @@ class Documents:
         if record[self._field] is None:
             raise ValueError(f"the field {self._field!r} is None")
         return record[self._field]
-
-
-def _ids_of(record: Any) -> Encoded:
-    if isinstance(record, str | bytes):
-        raise TypeError(f"a document must be ids if there is no `tokenizer`, got {show(record)}")
-    return to_encoded("source", record)
 
 
 def _apart(function: Callable[[Any], Any], record: Any) -> Any:

@@ -34,12 +34,12 @@ class Pack(Aggregator[Any, list[PackedRow]]):
     each further one twice as many up to `window`, so that the first rows come soon.
 
     Nothing is kept past a result but numbers, so a pipeline resumes exactly wherever it is cut: the documents of rows
-    that were not received are read again, make the same rows, and those that were received are left out. The items
-    must come in the same order then, as they do unless a stage before has ``output_order="completion"``.
+    that were not received are read again, make the same rows, and those that were received are left out. The items may
+    then come in another order, behind a stage with ``output_order="completion"``: the state has the former one.
 
     Args:
         length: The number of tokens of a row.
-        algorithm: ``"best-fit"``, ``"first-fit"`` or ``"concat"``; see `spdl.source.PackedOrder`.
+        algorithm: ``"best-fit"``, ``"first-fit"``, ``"concat"`` or ``"none"``; see `spdl.source.PackedOrder`.
         split: Which documents may be divided among rows: ``"never"``, ``"long"``, ``"always"``, or None for the
             default; see `spdl.source.PackedOrder`.
         too_long: With ``split="never"``, what becomes of a document that is longer than a row: ``"error"`` fails the
@@ -75,7 +75,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         length: int,
         /,
         *,
-        algorithm: Literal["best-fit", "first-fit", "concat"] = "best-fit",
+        algorithm: Literal["best-fit", "first-fit", "concat", "none"] = "best-fit",
         split: Literal["never", "long", "always"] | None = None,
         too_long: Literal["error", "drop"] = "error",
         align: int = 1,
@@ -97,7 +97,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         self._size = min(_FIRST_WINDOW, self._window)
         self.counts = PackingCounts(self._rule.length)
         """What became of the documents of all results, since this object was made, or since the run that a loaded state
-        is of began."""
+        is of began. A loaded state shows with the first document that follows it."""
         self.corpora: dict[str, PackingCounts] = {}
         """The same for the documents of each corpus, save the rows, which are not of one corpus."""
 

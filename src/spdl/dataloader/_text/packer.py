@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spdl._random_key import random_key
-from spdl.dataloader._media.batches import SampleFailure, describe_failures
-from spdl.dataloader._media.loader_state import World
-from spdl.dataloader._media.media_iterator import StepResult
-from spdl.dataloader._text.counts import TokenCounts, split_counts
+from spdl.dataloader._loader.epoch_iterator import StepResult
+from spdl.dataloader._loader.failures import SampleFailure, describe_failures
+from spdl.dataloader._loader.loader_state import World
+from spdl.dataloader._text.counts import Tally, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import Groups, Tokenized
 from spdl.dataloader._text.tokenize import Encoded
 from spdl.io import LoadError, PackedRows
-from spdl.io._shared import PackingRule
-from spdl.source._shared import random_order, select_rows
+from spdl.io._shared import PackingRule, select_rows
+from spdl.source._shared import random_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,13 +40,13 @@ class Place(NamedTuple):
     offset: int = 0
     mark: tuple[int, ...] | None = None
 
-    def to_state(self, counts: TokenCounts) -> dict[str, Any]:
+    def to_state(self, counts: Tally) -> dict[str, Any]:
         state: dict[str, Any] = self._asdict()
         if self.mark is None:
             del state["mark"]
         else:
             state["mark"] = list(self.mark)
-        return {**state, "counts": counts._asdict()}
+        return {**state, **counts.to_cursor()}
 
     @staticmethod
     def of_state(state: dict[str, Any] | None) -> Place:
@@ -61,23 +61,30 @@ class StreamSteps:
 
     Args:
         world: This rank, and how many there are.
+        even_batches: Whether a rank that would have nothing in the last step gets a row that another has.
     """
 
-    even_batches = True
     is_empty = False
+    # The packer knows it at the end.
     is_single = False
     ends_early = False
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, even_batches: bool) -> None:
         self.world = world
+        self.even_batches = even_batches
+
+    def leave_out_last(self, *, is_single: bool) -> None:
+        """Note that this rank has no part in the last step, which may be the only one."""
+        self.ends_early = True
+        self.is_single = is_single
 
     def advance(self, before: dict[str, Any] | None, result: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ARG002
         """Return the cursor after a step, which its result says."""
         return result
 
     def between_epochs(self, cursor: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return what of a cursor is taken into the next epoch: what has been counted."""
-        return None if cursor is None else {"counts": cursor["counts"]}
+        """Return the cursor at the beginning of the next epoch."""
+        return counts_alone(cursor)
 
 
 class _Group(NamedTuple):
@@ -91,8 +98,11 @@ class _Group(NamedTuple):
     documents: list[Encoded]
     begin: Place
     following: Place
-    counts: TokenCounts
+    counts: Tally
     """The documents of this group and of all before."""
+    corpora: list[str | None]
+    shares: NDArray[np.int64] | None
+    """How many tokens of each corpus are in each row, (rows, corpora); None if these are not counted."""
 
     def after(self, row: int) -> Place:
         """Return where the row that follows one is."""
@@ -121,8 +131,8 @@ class Packer:
 
     Args:
         rule: How documents are packed.
-        make: Makes a batch of rows.
-        world: This rank, and how many there are.
+        make: Makes a batch of rows, given how long these are.
+        steps: What is known of the steps of the epoch.
         groups: Which documents are packed together.
         batch_size: The rows of a batch of one rank.
         drop_last: Whether to leave out the last step if it is not full.
@@ -137,8 +147,8 @@ class Packer:
     def __init__(
         self,
         rule: PackingRule,
-        make: Callable[[Rows, tuple[SampleFailure, ...]], Any],
-        world: World,
+        make: Callable[[Rows, int, tuple[SampleFailure, ...]], Any],
+        steps: StreamSteps,
         groups: Groups,
         *,
         batch_size: int,
@@ -148,11 +158,12 @@ class Packer:
         drops: bool,
         position: int,
         place: Place,
-        counts: TokenCounts,
+        counts: Tally,
     ) -> None:
         self._rule = rule
         self._make = make
-        self._world = world
+        self._steps = steps
+        self._world = steps.world
         self._groups = groups
         self._batch_size = batch_size
         self._drop_last = drop_last
@@ -162,12 +173,14 @@ class Packer:
         self._position = position
         # The beginning of the next group. If rows of it were delivered, all of its documents were counted then.
         self._next = place
-        self._of_documents, self._of_rows = split_counts(counts)
-        # The documents of the next group, their numbers in the epoch and their places in the source.
+        self._of_documents, self._of_rows = counts.split()
+        # The documents of the next group, their corpora, their numbers in the epoch and their places in the source.
         self._documents: list[Encoded] = []
+        self._corpora: list[str | None] = []
         self._numbers: list[int] = []
         self._indices: list[int] = []
-        self._failed = 0
+        # The corpora of documents that failed since the last group.
+        self._failed: list[str | None] = []
         # Marks of the source. The last one may be after the first document of the next group.
         self._marks: list[tuple[int, ...]] = [] if place.mark is None else [place.mark]
         # The failures that no step has reported yet.
@@ -187,22 +200,25 @@ class Packer:
             yield StepResult(self._position, error=error)
 
     def _add(self, tokenized: Tokenized) -> Iterator[StepResult]:
-        piece, documents, failures, error = tokenized
+        piece, documents, corpora, failures, error = tokenized
         if error is not None:
             raise error
         if failures and not self._skips:
-            raise LoadError(describe_failures(failures, len(piece.indices), "documents", _REMEDY))
+            which = "that were read together"
+            raise LoadError(describe_failures(failures, len(piece.indices), "documents", _REMEDY, which=which))
         told = self._first_new()
         failed = iter(failures)
-        for number, index, each in zip(count(piece.first), piece.indices, documents, strict=False):
+        names = corpora or [None] * len(documents)
+        for number, index, each, name in zip(count(piece.first), piece.indices, documents, names, strict=False):
             if each is not None:
                 self._documents.append(each)
+                self._corpora.append(name)
                 self._numbers.append(number)
                 self._indices.append(index)
                 continue
             failure = next(failed)
             if number >= told:
-                self._failed += 1
+                self._failed.append(name)
                 self._failures.append(failure)
         if piece.mark is not None and piece.mark not in self._marks[-1:]:
             self._marks.append(piece.mark)
@@ -221,9 +237,10 @@ class Packer:
     def _pack(self, stop: int, *, ends: bool) -> _Group:
         """Pack the documents that have come, up to one."""
         begin = self._next
-        documents, numbers, indices = self._documents, self._numbers, self._indices
+        documents, numbers, indices, names = self._documents, self._numbers, self._indices, self._corpora
         sizes = np.fromiter((len(each.tokens) for each in documents), np.int64, len(documents))
-        self._count(sizes[np.searchsorted(np.array(numbers, np.int64), self._first_new()) :])
+        new = int(np.searchsorted(np.array(numbers, np.int64), self._first_new()))
+        self._count(sizes[new:], names[new:])
         rows = self._pack_from(begin, sizes)
         filled = np.add.reduceat(rows.stops - rows.starts, rows.offsets[:-1]) if rows.documents.size else sizes[:0]
         following = Place(begin.group + 1, 0, stop)
@@ -239,8 +256,12 @@ class Packer:
             shuffled = random_order(random_key(self._key, begin.group, -16), filled.size)
             rows, filled = select_rows(rows, shuffled), filled[shuffled]
         following = following._replace(mark=self._mark_of(following.document))
-        group = _Group(rows, filled, indices, documents, begin._replace(row=0), following, self._of_documents)
-        self._documents, self._numbers, self._indices = documents[kept:], numbers[kept:], indices[kept:]
+        corpora, shares = _share(rows, names)
+        group = _Group(
+            rows, filled, indices, documents, begin._replace(row=0), following, self._of_documents, corpora, shares
+        )
+        self._documents, self._corpora = documents[kept:], names[kept:]
+        self._numbers, self._indices = numbers[kept:], indices[kept:]
         self._next = following
         return group
 
@@ -268,7 +289,7 @@ class Packer:
         cut = np.where(rows.documents == 0, offset, 0)
         return rows._replace(starts=rows.starts + cut, stops=rows.stops + cut)
 
-    def _count(self, sizes: NDArray[np.int64]) -> None:
+    def _count(self, sizes: NDArray[np.int64], names: list[str | None]) -> None:
         too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
         if too_long.size and not self._drops:
             index = self._indices[len(self._indices) - sizes.size + int(sizes.argmax())]
@@ -276,15 +297,24 @@ class Packer:
                 f"Document {index} has {too_long.max()} tokens, more than the {self._rule.length} of a row. Pass "
                 "split='long' to divide such documents among rows, or too_long='drop' to leave them out."
             )
-        self._of_documents += TokenCounts(
+        corpora: dict[str, TokenCounts] = {}
+        for name in dict.fromkeys([*names, *self._failed]):
+            if name is not None:
+                here = np.fromiter((each == name for each in names), np.bool_, len(names))
+                corpora[name] = self._counts_of(sizes[here], self._failed.count(name))
+        self._of_documents = self._of_documents.plus(self._counts_of(sizes, len(self._failed)), corpora)
+        self._failed = []
+
+    def _counts_of(self, sizes: NDArray[np.int64], failed: int) -> TokenCounts:
+        too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
+        return TokenCounts(
             documents=sizes.size,
             tokens=int(sizes.sum()),
-            failed_documents=self._failed,
+            failed_documents=failed,
             empty_documents=int((sizes == 0).sum()),
             too_long_documents=too_long.size,
             too_long=int(too_long.sum()),
         )
-        self._failed = 0
 
     def _deal(self, group: _Group, delivered: int) -> Iterator[StepResult]:
         step = self._batch_size * self._world.size
@@ -299,11 +329,14 @@ class Packer:
         rest, (rank, size) = len(self._rows), self._world
         if rest and not self._drop_last:
             start, stop = rest * rank // size, rest * (rank + 1) // size
+            if start == stop and not self._steps.even_batches:
+                self._steps.leave_out_last(is_single=not self._position)
             # With fewer rows than ranks, some repeat one.
-            yield self._step(range(start, stop) if start < stop else [rank % rest])
+            repeated = [rank % rest] if self._steps.even_batches else []
+            yield self._step(range(start, stop) if start < stop else repeated)
             rest = 0
         if not self._position:
-            counts = self._of_documents
+            counts = self._of_documents.total
             why = f"drop_last=True leaves out its {rest} rows" if rest else "no row came of its documents"
             raise LoadError(
                 f"An epoch has no batch: {why}. It has {counts.documents} documents with {counts.tokens} tokens, of "
@@ -311,8 +344,9 @@ class Packer:
                 f"{counts.failed_documents} more failed.{self._last_reason()}"
             )
         dropped = sum(int(group.sizes[row]) for group, row in self._rows)
-        self._of_rows += TokenCounts(not_full=dropped)
-        cursor = self._next.to_state(self._of_documents + self._of_rows)
+        corpora = {name: TokenCounts(not_full=tokens) for name, tokens in _sum_shares(self._rows).items()}
+        self._of_rows = self._of_rows.plus(TokenCounts(not_full=dropped), corpora)
+        cursor = self._next.to_state(self._of_documents.plus(*self._of_rows))
         yield StepResult(self._position, failures=self._take_failures(), cursor=cursor, is_step=False)
 
     def _step(self, mine: Sequence[int]) -> StepResult:
@@ -320,12 +354,18 @@ class Packer:
         first, self._position = self._position, self._position + len(dealt)
         group, row = dealt[-1]
         filled = sum(int(group.sizes[row]) for group, row in dealt)
-        padding = len(dealt) * self._rule.length - filled
-        self._of_rows += TokenCounts(rows=len(dealt), delivered=filled, padding=padding)
+        # All ranks have rows of one length.
+        length = self._rule.width(np.array([group.sizes[row] for group, row in dealt], np.int64))
+        padding = len(dealt) * length - filled
+        corpora = {name: TokenCounts(delivered=tokens) for name, tokens in _sum_shares(dealt).items()}
+        self._of_rows = self._of_rows.plus(TokenCounts(rows=len(dealt), delivered=filled, padding=padding), corpora)
         failures = self._take_failures()
-        batch = self._make(_gather([dealt[place] for place in mine], [first + place for place in mine]), failures)
-        cursor = group.after(row).to_state(group.counts + self._of_rows)
-        return StepResult(self._position, batch, failures=failures, cursor=cursor)
+        batch = None
+        if len(mine):
+            rows = _gather([dealt[place] for place in mine], [first + place for place in mine])
+            batch = self._make(rows, length, failures)
+        cursor = group.after(row).to_state(group.counts.plus(*self._of_rows))
+        return StepResult(self._position, batch, failures=failures, cursor=cursor, is_step=bool(len(mine)))
 
     def _take_failures(self) -> tuple[SampleFailure, ...]:
         failures, self._failures = tuple(self._failures), []
@@ -333,6 +373,30 @@ class Packer:
 
     def _last_reason(self) -> str:
         return f" The last reason: {self._failures[-1].reason}" if self._failures else ""
+
+
+def _share(rows: PackedRows, names: list[str | None]) -> tuple[list[str | None], NDArray[np.int64] | None]:
+    """Return the corpora of some documents, and how many tokens of each are in each row."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    if set(numbers) <= {None}:
+        return [], None
+    count = rows.offsets.size - 1
+    shares = np.zeros((count, len(numbers)), np.int64)
+    codes = np.array([numbers[name] for name in names], np.int64)
+    places = np.repeat(np.arange(count), np.diff(rows.offsets))
+    np.add.at(shares, (places, codes[rows.documents]), rows.stops - rows.starts)
+    return list(numbers), shares
+
+
+def _sum_shares(rows: list[tuple[_Group, int]]) -> dict[str, int]:
+    """Return how many tokens of each corpus are in some rows."""
+    found: dict[str, int] = {}
+    for group, row in rows:
+        if group.shares is not None:
+            for name, tokens in zip(group.corpora, group.shares[row].tolist(), strict=True):
+                if name is not None and tokens:
+                    found[name] = found.get(name, 0) + tokens
+    return found
 
 
 def _gather(rows: list[tuple[_Group, int]], numbers: list[int]) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from spdl.dataloader._media.batches import LabelledBatch
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
 
 
 class TextBatch(LabelledBatch):

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from spdl._check import check_choice, check_flag, check_int, positive, refuse
-from spdl.dataloader._media.batch_maker import OutputKind, to_torch
-from spdl.dataloader._media.batches import UserCode
-from spdl.dataloader._media.epoch_loader import EpochLoader
-from spdl.dataloader._media.loader_state import Identity, LoaderProgress, find_world
-from spdl.dataloader._media.media_iterator import Cursor, EpochSteps, StepResult
-from spdl.dataloader._text.counts import TokenCounts, counts_of
+from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
+from spdl.dataloader._loader.epoch_loader import EpochLoader
+from spdl.dataloader._loader.failures import UserCode
+from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world
+from spdl.dataloader._loader.tensors import OutputKind, to_torch
+from spdl.dataloader._text.counts import Tally, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import is_map_style, lengths_of
 from spdl.dataloader._text.packer import StreamSteps
 from spdl.dataloader._text.text_batch import TextBatch
-from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows
-from spdl.io import PackedRows, RowWriter
+from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows, Writers
+from spdl.io import PackedRows
 from spdl.io._shared import PackingRule
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
@@ -31,7 +31,7 @@ from spdl.source._shared import warn_of_idle_rank
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Packing = Literal["best-fit", "first-fit", "concat"]
+Packing = Literal["best-fit", "first-fit", "concat", "none"]
 Split = Literal["never", "long", "always"]
 OnTextError = Literal["raise", "skip"]
 
@@ -42,6 +42,7 @@ class TextStatistics(PipelineStatistics):
 
     Attributes:
         tokens: The counts of documents and tokens up to the batch that the loop received last.
+        corpora: The same for each corpus, by its name, if the loader has ``corpora``.
 
     Example:
         >>> from spdl.dataloader import TextLoader
@@ -53,6 +54,7 @@ class TextStatistics(PipelineStatistics):
     """
 
     tokens: TokenCounts = dataclasses.field(default_factory=TokenCounts)
+    corpora: Mapping[str, TokenCounts] = dataclasses.field(default_factory=dict)
 
 
 class TextLoader(EpochLoader[TextBatch]):
@@ -79,13 +81,15 @@ class TextLoader(EpochLoader[TextBatch]):
             in UTF-8), records with a text, or without a `tokenizer` ids: arrays, lists, or records with ``input_ids``
             or ``tokens`` and, as they like, ``loss_mask``.
         batch_size: The rows of a batch of one rank.
-        length: The tokens of a row.
+        length: The tokens of a row; with ``packing="none"`` the most that a row may have.
         tokenizer: Turns a text into ids: a tokenizer that `Tokenize` takes, or a `Tokenize`, which can put ids at the
             beginning and the end of each document. None if the source has ids.
-        tokens_per_batch: The tokens of a batch of one rank in place of `batch_size`, a multiple of `length`.
+        tokens_per_batch: The tokens of a batch of one rank in place of `batch_size`, a multiple of `length`. Not with
+            ``packing="none"``, where they differ.
         field: The field of a record that the tokenizer gets. None gives it the whole record: a chat, say.
         packing: ``"best-fit"`` wastes least. ``"first-fit"`` keeps neighbours closer together. ``"concat"`` fills one
-            row after the other. See `spdl.source.PackedOrder`.
+            row after the other. See `spdl.source.PackedOrder`. ``"none"`` pads instead of packing: each document is a
+            row, and the rows of a step are as long as the longest of all ranks, at a multiple of `align`.
         split: Which documents may be divided among rows: ``"never"``, ``"long"``, ``"always"``. None is ``"always"``
             for ``"concat"``, else ``"long"``.
         too_long: With ``split="never"``, what becomes of a document that is longer than a row: ``"error"``, or
@@ -95,6 +99,10 @@ class TextLoader(EpochLoader[TextBatch]):
             which the first groups are smaller. After a resume, the texts of a group are tokenized again.
         labels: ``"shifted"``: the label of a token is the next one. ``"unshifted"``: for models that shift labels
             themselves. None makes none. See `spdl.io.RowWriter`.
+        corpora: Whose tokens are counted apart, in ``statistics().corpora`` and the state: a mapping from the names of
+            corpora to how many documents each has, in the order of the source; or the name of a field of records with
+            the name of the document's corpus. Documents whose record has no such field are in none. None counts no
+            corpora.
         vocab_size: Ids must be less than this. None checks nothing.
         pad_id: The id of padding.
         shuffle: Whether each epoch has its own order. Not for iterables, which have their own.
@@ -102,13 +110,18 @@ class TextLoader(EpochLoader[TextBatch]):
             mixture; or an `spdl.source.PackedOrder` of token files, which then says what is packed how.
         seed: The seed of the order, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and if there are fewer rows than ranks, some get the same row.
+            ranks share them evenly.
+        even_batches: Whether a rank gets a row that another rank has if there are fewer rows than ranks in the last
+            step, so that all ranks take equally many steps. If not, it gets no batch: for validation, where each row
+            counts once and no rank waits for another.
         batch_transform: Applied to each batch. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: The device for the loop's tensors, such as ``"cuda"``. None leaves them in main memory.
         on_error: How to treat documents that cannot be read or tokenized: ``"raise"`` raises in the loop, ``"skip"``
             leaves them out, counts them and lists them in ``loader.failures``. Errors that are not tied to one document
-            are always raised.
+            are always raised, and so are ids of token files and lists of arrays that are not in the vocabulary, since
+            rows are packed before these are read. There is no ``"refill"`` as in `ImageLoader`: a row is not missing if
+            a document is.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.
         num_threads: How many threads work. None takes the cores that this process may use, bounded by its control
@@ -150,12 +163,14 @@ class TextLoader(EpochLoader[TextBatch]):
         align: int = 1,
         window: int | None = None,
         labels: Literal["shifted", "unshifted"] | None = "shifted",
+        corpora: Mapping[str, int] | str | None = None,
         vocab_size: int | None = None,
         pad_id: int = 0,
         shuffle: bool = False,
         order: EpochOrder | None = None,
         seed: int = 0,
         drop_last: bool = False,
+        even_batches: bool = True,
         batch_transform: Callable[[TextBatch], Any] | None = None,
         output: OutputKind = "torch",
         device: Any = None,
@@ -166,9 +181,10 @@ class TextLoader(EpochLoader[TextBatch]):
         prefetch: int = 2,
         timeout: float | None = None,
     ) -> None:
-        self._writer = RowWriter(length, labels=labels, align=align, vocab_size=vocab_size, pad_id=pad_id)
+        writers = Writers(length, labels=labels, align=align, vocab_size=vocab_size, pad_id=pad_id)
+        rule = PackingRule.of(length, algorithm=packing, split=split, align=align, argument="packing")
         super().__init__(
-            _count_rows(batch_size, tokens_per_batch, self._writer.length),
+            _count_rows(batch_size, tokens_per_batch, rule),
             "documents",
             seed=seed,
             drop_last=drop_last,
@@ -181,23 +197,26 @@ class TextLoader(EpochLoader[TextBatch]):
             timeout=timeout,
         )
         self.dataset = source
-        check_choice("on_error", on_error, get_args(OnTextError))
+        self._even_batches = check_flag("even_batches", even_batches)
+        if on_error not in get_args(OnTextError):
+            remedy = 'With "skip", rows are packed from others, and no rank gets fewer of them.'
+            refuse(ValueError, "on_error", "'raise' or 'skip'", on_error, remedy)
         if not (batch_transform is None or callable(batch_transform)):
             refuse(TypeError, "batch_transform", "a function, or None", batch_transform)
-        rule = PackingRule.of(length, algorithm=packing, split=split, align=align)
         how = How(
             rule,
             check_flag("shuffle", shuffle),
             self._seed,
             None if window is None else positive("window", window),
             check_too_long(too_long),
+            corpora,
         )
         finish = partial(_finish, labels=labels, output=output, transform=batch_transform)
         self._rows: KnownRows | StreamedRows = (
-            KnownRows(source, order, how, self._writer, finish)
+            KnownRows(source, order, how, writers, finish)
             if tokenizer is None and is_map_style(source) and lengths_of(source) is not None
             else StreamedRows(
-                source, order, how, self._writer, finish, tokenizer=tokenizer, field=field, skips=on_error == "skip"
+                source, order, how, writers, finish, tokenizer=tokenizer, field=field, skips=on_error == "skip"
             )
         )
         self._identity: Identity | None = None
@@ -231,10 +250,12 @@ class TextLoader(EpochLoader[TextBatch]):
             each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.name != "bottleneck"
         }
         given["bottleneck"] = lambda: found.bottleneck
-        return TextStatistics(**given, tokens=counts_of(self._progress().cursor))
+        counts = Tally.of_cursor(self._progress().cursor)
+        return TextStatistics(**given, tokens=counts.total, corpora=counts.corpora)
 
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps | StreamSteps:
-        steps = self._rows.steps(find_world(*self._place), self.batch_size, progress, drop_last=self.drop_last)
+        world, how = find_world(*self._place), {"drop_last": self.drop_last, "even_batches": self._even_batches}
+        steps = self._rows.steps(world, self.batch_size, progress, **how)
         if isinstance(steps, EpochSteps) and not steps.most and not progress.position:
             together = f"{self.batch_size} on each of {steps.world.size} ranks"
             raise ValueError(
@@ -253,7 +274,7 @@ class TextLoader(EpochLoader[TextBatch]):
         return self._identity
 
     def _leave(self, cursor: Cursor) -> Cursor:
-        return None if cursor is None else {"counts": cursor["counts"]}
+        return counts_alone(cursor)
 
     def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:
         threads = self._threads()
@@ -275,16 +296,19 @@ def check_too_long(too_long: str) -> bool:
     return too_long == "drop"
 
 
-def _count_rows(batch_size: int | None, tokens_per_batch: int | None, length: int) -> int:
+def _count_rows(batch_size: int | None, tokens_per_batch: int | None, rule: PackingRule) -> int:
     if (batch_size is None) == (tokens_per_batch is None):
         given = (batch_size, tokens_per_batch)
         refuse(ValueError, "batch_size", "given, or `tokens_per_batch`, but not both", given)
     if batch_size is not None:
         return positive("batch_size", batch_size)
-    tokens = check_int("tokens_per_batch", tokens_per_batch, least=length)
-    if tokens % length:
-        refuse(ValueError, "tokens_per_batch", f"a multiple of the {length} tokens of a row", tokens)
-    return tokens // length
+    if rule.algorithm == "none":
+        remedy = "Pass `batch_size`. For batches of a number of tokens, see `spdl.source.BucketedOrder`."
+        refuse(ValueError, "tokens_per_batch", 'None with packing="none"', tokens_per_batch, remedy)
+    tokens = check_int("tokens_per_batch", tokens_per_batch, least=rule.length)
+    if tokens % rule.length:
+        refuse(ValueError, "tokens_per_batch", f"a multiple of the {rule.length} tokens of a row", tokens)
+    return tokens // rule.length
 
 
 def _finish(

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spdl._check import refuse
 from spdl._random_key import random_key
-from spdl.dataloader._media.batches import SampleFailure
-from spdl.dataloader._media.loader_state import Identity, LoaderProgress, World, identify
-from spdl.dataloader._media.media_iterator import Cursor, EpochStep, EpochSteps, StepResult
-from spdl.dataloader._media.media_loader import BATCHES_AT_ONCE, make_order
-from spdl.dataloader._text.counts import TokenCounts, counts_of
+from spdl.dataloader._loader.epoch_iterator import Cursor, EpochStep, EpochSteps, StepResult
+from spdl.dataloader._loader.failures import SampleFailure
+from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, World, identify
+from spdl.dataloader._loader.sample_loader import BATCHES_AT_ONCE, make_order
+from spdl.dataloader._text.counts import Corpora, Tally, TokenCounts
 from spdl.dataloader._text.documents import Documents, Groups, Piece, Tokenized, is_map_style, lengths_of
 from spdl.dataloader._text.packer import Packer, Place, Rows, StreamSteps
 from spdl.dataloader._text.tokenize import Tokenize
 from spdl.io import PackedRows, RowWriter
-from spdl.io._shared import PackingRule
+from spdl.io._shared import PackingCounts, PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, PackedOrder
-from spdl.source._shared import select_rows
+from spdl.source._shared import count_documents, rule_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,8 @@ class How(NamedTuple):
     window: int | None
     drops: bool
     """Whether documents that are too long for a row are dropped, and not an error."""
+    corpora: Mapping[str, int] | str | None
+    """Whose tokens are counted apart."""
 
 
 class CountedSteps(EpochSteps):
@@ -53,13 +56,33 @@ class CountedSteps(EpochSteps):
 
     def advance(self, before: Cursor, result: Cursor) -> Cursor:
         """Add up what the steps have counted."""
-        counts = counts_of(before) + counts_of(result)
-        return {"counts": counts._asdict()}
+        return Tally.of_cursor(before).plus(*Tally.of_cursor(result)).to_cursor()
 
     def between_epochs(self, cursor: Cursor) -> Cursor:
-        """Count the rows that no step has taken: `drop_last` has left them out."""
-        counts = counts_of(cursor)
-        return {"counts": counts._replace(not_full=counts.not_full + counts.waiting)._asdict()}
+        """Count the rows that no step of this rank is about: `drop_last` has left them out, or others have them."""
+        counts = Tally.of_cursor(cursor)
+        return (counts.delivered() if self.ends_early else counts.dropped()).to_cursor()
+
+
+class Writers:
+    """The writers of rows of each length.
+
+    Args:
+        length: How long rows may be.
+        options: The other arguments of `RowWriter`.
+    """
+
+    def __init__(self, length: int, **options: Any) -> None:
+        self._options = options
+        self.longest = RowWriter(length, **options)
+        self._writers = {self.longest.length: self.longest}
+
+    def __getitem__(self, length: int) -> RowWriter:
+        # Threads that make the same one lose nothing.
+        found = self._writers.get(length)
+        if found is None:
+            found = self._writers[length] = RowWriter(length, **self._options)
+        return found
 
 
 class _Step(NamedTuple):
@@ -77,18 +100,21 @@ class KnownRows:
         source: Token files, or a list of arrays.
         order: A user's order of rows.
         how: How documents are packed without it.
-        writer: Writes rows.
+        writers: Write rows.
         finish: Makes a batch.
     """
 
-    def __init__(self, source: Any, order: Any, how: How, writer: RowWriter, finish: Finish) -> None:
+    def __init__(self, source: Any, order: Any, how: How, writers: Writers, finish: Finish) -> None:
         lengths = lengths_of(source)
         if not len(lengths):
             refuse(ValueError, "source", "not empty", source, "There is nothing to load.")
         self._source = source
-        self._writer = writer
+        self._writers = writers
         self._finish = finish
-        self._order: PackedOrder = self._make_order(lengths, how) if order is None else _check_order(order, how, writer)
+        self._corpora = None if how.corpora is None else Corpora(how.corpora, len(lengths), records=False)
+        self._whole: dict[str, TokenCounts] | None = None
+        own = None if order is None else _check_order(order, how, writers.longest.length)
+        self._order: PackedOrder = own or self._make_order(lengths, how)
 
     def _make_order(self, lengths: Any, how: How) -> PackedOrder:
         rule = how.rule
@@ -119,10 +145,11 @@ class KnownRows:
     def identify(self, seed: int) -> Identity:
         return Identity(identify(self._source), self._order.fingerprint, len(self._order), seed)
 
-    def steps(self, world: World, batch_size: int, progress: LoaderProgress, *, drop_last: bool) -> CountedSteps:
-        return CountedSteps(
-            self._order, batch_size, world, drop_last=drop_last, even_batches=True, start=progress.position
-        )
+    def steps(
+        self, world: World, batch_size: int, progress: LoaderProgress, *, drop_last: bool, even_batches: bool
+    ) -> CountedSteps:
+        start = progress.position
+        return CountedSteps(self._order, batch_size, world, drop_last=drop_last, even_batches=even_batches, start=start)
 
     def declare(
         self,
@@ -168,31 +195,50 @@ class KnownRows:
         everything = self._order.rows(self._order.take(epoch, np.arange(start, stop, dtype=np.int64)))
         positions = np.array(step.positions, np.int64)
         mine = select_rows(everything, positions - start)
-        batch = self._writer(mine, self._source)
+        sizes = everything.stops - everything.starts
+        # All ranks have rows of one length. No row is empty.
+        length = rule_of(self._order).width(np.add.reduceat(sizes, everything.offsets[:-1]))
+        batch = self._writers[length](mine, self._source)
         made = self._finish(batch, mine, mine.documents, {"index": positions, "epoch": epoch, "failures": ()})
-        delivered = int((everything.stops - everything.starts).sum())
+        delivered = int(sizes.sum())
         count = stop - start
-        counts = TokenCounts(rows=count, delivered=delivered, padding=count * self._writer.length - delivered)
+        counts = Tally(TokenCounts(rows=count, delivered=delivered, padding=count * length - delivered), {})
+        if self._corpora is not None:
+            sums = self._corpora.sums(everything.documents, sizes)
+            counts = counts._replace(corpora={name: TokenCounts(delivered=sums[name]) for name in sums})
         if start == 0:
-            every = self._order.counts
-            counts += TokenCounts(
-                documents=every.documents,
-                tokens=every.tokens,
-                empty_documents=every.empty_documents,
-                too_long_documents=every.too_long_documents,
-                too_long=every.too_long_tokens,
-            )
-        return StepResult(step.end, made, cursor={"counts": counts._asdict()})
+            counts = counts.plus(_to_counts(self._order.counts), self._count_corpora())
+        return StepResult(step.end, made, cursor=counts.to_cursor())
+
+    def _count_corpora(self) -> dict[str, TokenCounts]:
+        """Return the counts of the documents of each corpus, which takes a look at all lengths."""
+        if self._corpora is None:
+            return {}
+        if self._whole is None:
+            bounds = zip(self._corpora.names, pairwise(self._corpora.starts.tolist()), strict=True)
+            self._whole = {name: _to_counts(count_documents(self._order, *each)) for name, each in bounds}
+        return self._whole
 
 
-def _check_order(order: Any, how: How, writer: RowWriter) -> Any:
+def _to_counts(counts: PackingCounts) -> TokenCounts:
+    """Return the counts of documents that have not come yet."""
+    return TokenCounts(
+        documents=counts.documents,
+        tokens=counts.tokens,
+        empty_documents=counts.empty_documents,
+        too_long_documents=counts.too_long_documents,
+        too_long=counts.too_long_tokens,
+    )
+
+
+def _check_order(order: Any, how: How, length: int) -> Any:
     if not isinstance(order, PackedOrder):
         accepted = "an `spdl.source.PackedOrder` of the lengths of token files, or None"
         refuse(TypeError, "order", accepted, order)
     if how.shuffle:
         refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", how.shuffle)
-    if order.length != writer.length:
-        refuse(ValueError, "order", f"an order of rows of {writer.length} tokens, as `length` says", order)
+    if order.length != length:
+        refuse(ValueError, "order", f"an order of rows of {length} tokens, as `length` says", order)
     return order
 
 
@@ -203,7 +249,7 @@ class StreamedRows:
         source: A sequence or an iterable of documents.
         order: A user's order of documents.
         how: How they are packed.
-        writer: Writes rows.
+        writers: Write rows.
         finish: Makes a batch.
         tokenizer: Turns texts into ids; None if documents are ids.
         field: The field of records that it gets.
@@ -215,7 +261,7 @@ class StreamedRows:
         source: Any,
         order: EpochOrder | None,
         how: How,
-        writer: RowWriter,
+        writers: Writers,
         finish: Finish,
         *,
         tokenizer: Any,
@@ -223,7 +269,9 @@ class StreamedRows:
         skips: bool,
     ) -> None:
         self._how = how
-        self._writer = writer
+        size = len(source) if is_map_style(source) else None
+        corpora = None if how.corpora is None else Corpora(how.corpora, size, records=True)
+        self._writers = writers
         self._finish = finish
         self._skips = skips
         tokenize = tokenizer if isinstance(tokenizer, Tokenize) or tokenizer is None else Tokenize(tokenizer)
@@ -235,7 +283,9 @@ class StreamedRows:
             name, given = ("shuffle", how.shuffle) if order is None else ("order", order)
             remedy = "Shuffle the files, or write token files, whose documents have any order."
             refuse(ValueError, name, "left out for an iterable, which has its own order", given, remedy)
-        self._documents = Documents(source, order, tokenize, field)
+        self._documents = Documents(
+            source, order, tokenize, field, corpora=corpora, vocab_size=writers.longest.vocab_size
+        )
         self._groups = Groups(how.window or _WINDOW)
         self._name = type(source).__name__
         self._tokenizer = "ids" if tokenize is None else tokenize.name
@@ -251,8 +301,16 @@ class StreamedRows:
         rule = f"{self._how.rule.name}, window={self._how.window or _WINDOW}, shuffle={self._how.shuffle}"
         return Identity(f"{source}, {self._tokenizer}", f"{order}, {rule}", self._documents.size or 0, seed)
 
-    def steps(self, world: World, batch_size: int, progress: LoaderProgress, *, drop_last: bool) -> StreamSteps:  # noqa: ARG002
-        return StreamSteps(world)
+    def steps(
+        self,
+        world: World,
+        batch_size: int,  # noqa: ARG002
+        progress: LoaderProgress,  # noqa: ARG002
+        *,
+        drop_last: bool,  # noqa: ARG002
+        even_batches: bool,
+    ) -> StreamSteps:
+        return StreamSteps(world, even_batches=even_batches)
 
     def declare(
         self,
@@ -268,8 +326,8 @@ class StreamedRows:
         epoch, place = progress.epoch, Place.of_state(progress.cursor)
         packer = Packer(
             self._how.rule,
-            lambda rows, failures: self._make(rows, failures, epoch),
-            steps.world,
+            lambda rows, length, failures: self._make(rows, length, failures, epoch),
+            steps,
             self._groups,
             batch_size=batch_size,
             drop_last=drop_last,
@@ -278,7 +336,7 @@ class StreamedRows:
             drops=self._how.drops,
             position=progress.position,
             place=place,
-            counts=counts_of(progress.cursor),
+            counts=Tally.of_cursor(progress.cursor),
         )
         documents = self._documents
 
@@ -293,7 +351,7 @@ class StreamedRows:
     def arguments(self, threads: int) -> list[StageArguments]:
         """Return what a user may change about the stages."""
         tokenize = StageArguments(
-            unit="documents",
+            unit="document",
             several="num_threads",
             value=threads,
             in_place_of_processes=(
@@ -301,14 +359,14 @@ class StreamedRows:
             ),
         )
         otherwise = "Rows are packed in one thread, which no argument changes: write token files first."
-        return [tokenize, StageArguments(unit="documents", otherwise=otherwise)]
+        return [tokenize, StageArguments(unit="document", otherwise=otherwise)]
 
-    def _make(self, rows: Rows, failures: tuple[SampleFailure, ...], epoch: int) -> Any:
+    def _make(self, rows: Rows, length: int, failures: tuple[SampleFailure, ...], epoch: int) -> Any:
         masks: list[Any] | None = None
         if any(each.loss_mask is not None for each in rows.documents):
             masks = [
                 np.ones(len(each.tokens), bool) if each.loss_mask is None else each.loss_mask for each in rows.documents
             ]
-        batch = self._writer(rows.rows, [each.tokens for each in rows.documents], masks)
+        batch = self._writers[length](rows.rows, [each.tokens for each in rows.documents], masks)
         more = {"index": np.array(rows.numbers, np.int64), "epoch": epoch, "failures": failures}
         return self._finish(batch, rows.rows, rows.indices, more)

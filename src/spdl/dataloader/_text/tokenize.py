@@ -357,9 +357,12 @@ def to_encoded(argument: str, value: Any) -> Encoded:
     if mask is None:
         return Encoded(tokens)
     flags = np.asarray(mask)
+    if not flags.size and flags.ndim == 1:
+        # Of an empty list NumPy makes floats.
+        flags = flags.astype(bool)
     if flags.shape != tokens.shape or flags.dtype.kind not in "biu":
         what = f"{flags.dtype} of the shape {flags.shape} for {tokens.size} ids"
-        raise ValueError(f"`{argument}` must give a `loss_mask` with a flag for each id, got {what}")
+        raise ValueError(f"`{argument}` must give a `loss_mask` with a bool or an int for each id, got {what}")
     return Encoded(tokens, flags.astype(bool))
 
 

@@ -119,7 +119,8 @@ class BucketedOrder:
         self._window = 100 if window is None else positive("window", window)
         self._shuffled = Recent(self._shuffle)
         self._sorted = Recent(self._sort, kept=8)
-        as_bytes = self._lengths.astype(self._lengths.dtype.newbyteorder("<")).tobytes()
+        is_int = self._lengths.dtype.kind in "iu"
+        as_bytes = self._lengths.astype("<i8" if is_int else self._lengths.dtype.newbyteorder("<")).tobytes()
         digest = blake2b(as_bytes, digest_size=6).hexdigest()
         self._name = f"{self._lengths.size} by lengths {digest}, group={self._group}, window={self._window}"
 

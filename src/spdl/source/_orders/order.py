@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def check_positions(positions: NDArray[np.int64], size: int) -> None:
     """Raise IndexError unless all positions are below the size and none is negative."""
-    if positions.size and not (positions.min() >= 0 and positions.max() < size):
+    # As numbers without a sign, negative ones are too large.
+    if positions.size and int(positions.astype(np.int64, copy=False).view(np.uint64).max()) >= size:
         raise IndexError(f"positions must be from 0 to {size - 1}, got {positions.min()} to {positions.max()}")
 
 

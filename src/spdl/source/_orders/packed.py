@@ -12,7 +12,7 @@ import numpy as np
 from spdl._check import check_choice, check_flag, check_int, check_str, positive, refuse
 from spdl._cores import available_cores
 from spdl._random_key import random_key
-from spdl.io._shared import CachePath, PackedRows, PackingCounts, PackingRule, kept_arrays, sum_counts
+from spdl.io._shared import CachePath, PackedRows, PackingCounts, PackingRule, kept_arrays, select_rows, sum_counts
 from spdl.source._orders.block_shuffled import BlockShuffledOrder
 from spdl.source._orders.order import KeyedPermutation, Recent, SequentialOrder, check_positions, random_order
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Documents of a window come in runs of this many, which lie together in `lengths` and in the files of tokens.
 _RUN = 64
+# So many lengths are counted at once.
+_COUNTED = 1 << 20
 # After this many epochs the same rows come again.
 _EPOCHS = 4096
 
@@ -49,7 +51,8 @@ class PackedOrder:
 
     **Algorithms.** ``"best-fit"`` takes the longest documents first and puts each into the row in which it leaves the
     least space: it wastes least. ``"first-fit"`` takes documents as they come and puts each into the first row that has
-    the space, so neighbours stay closer together. ``"concat"`` fills one row after the other.
+    the space, so neighbours stay closer together. ``"concat"`` fills one row after the other. ``"none"`` packs nothing:
+    each document, or each part of one that is divided, is a row.
 
     **No token is lost in silence.** `counts` has all documents and tokens, what is in the rows, and what was dropped
     for which reason.
@@ -58,7 +61,7 @@ class PackedOrder:
         lengths: The tokens of each document, as an array of integers; it may be a mapped file. It is not copied, and
             must not change.
         length: The number of tokens of a row, at most 16,777,216.
-        algorithm: ``"best-fit"``, ``"first-fit"`` or ``"concat"``.
+        algorithm: ``"best-fit"``, ``"first-fit"``, ``"concat"`` or ``"none"``.
         split: Which documents may be divided among rows: ``"never"`` none, ``"long"`` those that are longer than a row,
             and ``"always"`` any, which only ``"concat"`` does. None is ``"always"`` for ``"concat"``, else ``"long"``.
         too_long: With ``split="never"``, what becomes of a document that is longer than a row: ``"error"``, or
@@ -91,7 +94,7 @@ class PackedOrder:
         length: int,
         /,
         *,
-        algorithm: Literal["best-fit", "first-fit", "concat"] = "best-fit",
+        algorithm: Literal["best-fit", "first-fit", "concat", "none"] = "best-fit",
         split: Literal["never", "long", "always"] | None = None,
         too_long: Literal["error", "drop"] = "error",
         align: int = 1,
@@ -186,11 +189,14 @@ class PackedOrder:
         windows = np.searchsorted(self._starts, rows, side="right") - 1
         rows -= self._starts[windows]
         keys = epochs * self._num_windows + windows
+        first = int(keys[0]) if keys.size else 0
+        if (keys == first).all():
+            return select_rows(self._exchanged(*divmod(first, self._num_windows)), rows)
         parts = []
         for key in np.unique(keys).tolist():
             here = np.flatnonzero(keys == key)
             parts.append((here, select_rows(self._exchanged(*divmod(key, self._num_windows)), rows[here])))
-        return parts[0][1] if len(parts) == 1 else _put_together(numbers.size, parts)
+        return _put_together(numbers.size, parts)
 
     def row(self, number: int, /) -> PackedRows:
         """Return what is in one row; see `rows`.
@@ -279,6 +285,20 @@ class PackedOrder:
         return f"PackedOrder({self._name})"
 
 
+def rule_of(order: PackedOrder) -> PackingRule:
+    """Return how an order packs documents."""
+    return order._rule  # noqa: SLF001 - on its behalf.
+
+
+def count_documents(order: PackedOrder, first: int, last: int) -> PackingCounts:
+    """Return the counts of the documents from one to before another, as far as they follow from their lengths alone."""
+    found = PackingCounts(order.length)
+    for begin in range(first, last, _COUNTED):
+        lengths = order._lengths[begin : min(begin + _COUNTED, last)]  # noqa: SLF001
+        found = sum_counts([found, rule_of(order).account_lengths(np.asarray(lengths, np.int64))])
+    return found
+
+
 def _to_lengths(lengths: object) -> NDArray[Any]:
     try:
         found = np.asanyarray(lengths)
@@ -296,19 +316,11 @@ def _digest(lengths: NDArray[np.int64]) -> int:
     return int.from_bytes(blake2b(content.data, digest_size=8).digest(), "little")
 
 
-def select_rows(rows: PackedRows, numbers: NDArray[np.int64]) -> PackedRows:
-    """Return some of the rows."""
-    begins = rows.offsets[numbers]
-    offsets = np.concatenate([[0], np.cumsum(rows.offsets[numbers + 1] - begins)])
-    segments = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], np.diff(offsets))
-    return PackedRows(rows.documents[segments], rows.starts[segments], rows.stops[segments], offsets)
-
-
 def _put_together(size: int, parts: Sequence[tuple[NDArray[np.int64], PackedRows]]) -> PackedRows:
     """Return the rows of several windows. Each part has the places of its rows in the result."""
-    places = np.concatenate([places for places, _ in parts]) if parts else np.empty(0, np.int64)
-    columns = [np.concatenate([rows[column] for _, rows in parts]) for column in range(3)] if parts else [places] * 3
-    counts = np.concatenate([np.diff(rows.offsets) for _, rows in parts]) if parts else places
+    places = np.concatenate([places for places, _ in parts])
+    columns = [np.concatenate([rows[column] for _, rows in parts]) for column in range(3)]
+    counts = np.concatenate([np.diff(rows.offsets) for _, rows in parts])
     joined = PackedRows(columns[0], columns[1], columns[2], np.concatenate([[0], np.cumsum(counts)]))
     order = np.empty(size, np.int64)
     order[places] = np.arange(size)

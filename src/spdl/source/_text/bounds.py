@@ -12,6 +12,10 @@ from spdl.io import FormatError
 
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Lengths: TypeAlias = "np.ndarray[Any, np.dtype[np.int32 | np.int64]]"
+"""Numbers of tokens, of 32 bits if these suffice."""
+
+_LARGEST = 2**31 - 1
 
 _PIECE = 1 << 13
 """The documents that are looked at together: their numbers stay in the cache, and in memory that is used again."""
@@ -28,30 +32,46 @@ class Bounds(abc.ABC):
         self.count = count
 
     @abc.abstractmethod
-    def check(self, size: int) -> None:
+    def check(self, size: int) -> int:
         """Check all of the index, in pieces.
 
         Args:
             size: How many tokens the array has.
 
+        Returns:
+            What `trust` takes, in place of another check of the same index.
+
         Raises:
             FormatError: If a document is not within the array, ends before it begins, or begins before the last ends.
         """
+
+    def trust(self, checked: int) -> None:  # noqa: B027 - most find out nothing.
+        """Take over what a check of the same index has returned."""
 
     @abc.abstractmethod
     def spans(self, numbers: Integers) -> tuple[Integers, Integers]:
         """Return the first token of some documents, and how many tokens each has."""
 
+    def starts(self, numbers: Integers) -> Integers:
+        """Return the first token of some documents."""
+        return self.spans(numbers)[0]
+
     @abc.abstractmethod
     def span(self, number: int) -> tuple[int, int]:
         """Return the same for one document, in a tenth of the time that an array with one number takes."""
 
-    def lengths(self) -> Integers:
-        """Return how many tokens each document has, as a new array."""
-        lengths = np.empty(self.count, np.int64)
+    def lengths(self) -> Lengths:
+        """Return how many tokens each document has, as an array that may be the index's own."""
+        found: Lengths = np.empty(self.count, np.int32)
         for first, last in pieces(self.count):
-            lengths[first:last] = self.spans(np.arange(first, last))[1]
-        return lengths
+            lengths = self._lengths(first, last)
+            if found.dtype == np.int32 and lengths.max() > _LARGEST:
+                found = found.astype(np.int64)
+            found[first:last] = lengths
+        return found
+
+    def _lengths(self, first: int, last: int) -> Integers:
+        return self.spans(np.arange(first, last))[1]
 
 
 class Edges(Bounds):
@@ -67,7 +87,7 @@ class Edges(Bounds):
         self._edges = edges
         self._unit = unit
 
-    def check(self, size: int) -> None:
+    def check(self, size: int) -> int:
         following = 0
         for first, last in pieces(self.count):
             edges = self._between(first, last)
@@ -85,6 +105,7 @@ class Edges(Bounds):
             following = int(edges[-1])
         if following != size * self._unit:
             raise FormatError(f"its documents have {following // self._unit} tokens, and there are {size}")
+        return 0
 
     def spans(self, numbers: Integers) -> tuple[Integers, Integers]:
         starts = self._at(numbers)
@@ -95,14 +116,14 @@ class Edges(Bounds):
             lengths //= self._unit
         return starts, lengths
 
-    def lengths(self) -> Integers:
-        lengths = np.empty(self.count, np.int64)
-        for first, last in pieces(self.count):
-            edges = self._between(first, last)
-            np.subtract(edges[1:], edges[:-1], out=lengths[first:last])
-        if self._unit > 1:
-            lengths //= self._unit
-        return lengths
+    def starts(self, numbers: Integers) -> Integers:
+        starts = self._at(numbers)
+        return starts // self._unit if self._unit > 1 else starts
+
+    def _lengths(self, first: int, last: int) -> Integers:
+        edges = self._between(first, last)
+        lengths = edges[1:] - edges[:-1]
+        return lengths // self._unit if self._unit > 1 else lengths
 
     def span(self, number: int) -> tuple[int, int]:
         start = self._edge(number)
@@ -137,8 +158,9 @@ class Ends(Edges):
         return int(self._edges[number - 1]) if number else 0
 
     def _at(self, numbers: Integers) -> Integers:
-        # The last one stands in for the beginning of the first.
-        return np.where(numbers > 0, self._edges[numbers - 1].astype(np.int64), 0)
+        edges = self._edges.take(numbers - 1, mode="clip").astype(np.int64)
+        edges[numbers == 0] = 0
+        return edges
 
     def _between(self, first: int, last: int) -> Integers:
         edges = np.zeros(last + 1 - first, np.int64)
@@ -159,7 +181,7 @@ class Spans(Bounds):
         self._starts = starts
         self._stops = stops
 
-    def check(self, size: int) -> None:
+    def check(self, size: int) -> int:
         following = 0
         for first, last in pieces(self.count):
             starts, stops = self._starts[first:last], self._stops[first:last]
@@ -172,6 +194,7 @@ class Spans(Bounds):
                     f"{before[number]}, where the one before ends, to {size}"
                 )
             following = int(stops[-1])
+        return 0
 
     def spans(self, numbers: Integers) -> tuple[Integers, Integers]:
         starts = self._starts[numbers]
@@ -180,6 +203,12 @@ class Spans(Bounds):
     def span(self, number: int) -> tuple[int, int]:
         start = int(self._starts[number])
         return start, int(self._stops[number]) - start
+
+
+def narrowed(lengths: Lengths) -> Lengths:
+    """Return lengths in 32 bits if they fit."""
+    fits = lengths.dtype == np.int32 or not lengths.size or int(lengths.max()) <= _LARGEST
+    return lengths.astype(np.int32, copy=False) if fits else lengths
 
 
 def pieces(count: int) -> Iterator[tuple[int, int]]:

@@ -68,4 +68,4 @@ def _load(files: Parts, place: Place, options: Options, *, dtype: np.dtype[Any],
     flat = Flat.of(file, dtype, options, begin)
     if flat.size != size:
         raise FormatError(f"{place} has {flat.size} tokens, and its index says {size}", path=place.path)
-    return flat.bounded(place, Edges(words[1:] - begin, dtype.itemsize))
+    return flat.bounded(file, Edges(words[1:] - begin, dtype.itemsize), options)

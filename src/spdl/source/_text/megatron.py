@@ -8,7 +8,7 @@ import numpy as np
 
 from spdl.io import FormatError
 from spdl.source._place import Place
-from spdl.source._text.bounds import Edges, Integers, Numbers, pieces
+from spdl.source._text.bounds import Edges, Integers, Lengths, Numbers, pieces
 from spdl.source._text.token_shard import Flat, Options, Parts
 
 MAGIC = b"MMIDIDX\0\0"
@@ -38,7 +38,7 @@ class Sequences(Edges):
         # Whether each document is one sequence, as for GPT: then nothing has to be looked up.
         self._single = self.count == len(places)
 
-    def check(self, size: int) -> None:
+    def check(self, size: int) -> int:
         self._check_sequences(size * self._unit)
         count = len(self._places)
         following = 0
@@ -57,6 +57,10 @@ class Sequences(Edges):
                 f"its documents end at sequence {following} of {count}: its writer has not called `end_document` "
                 "for the others"
             )
+        return int(self._single)
+
+    def trust(self, checked: int) -> None:
+        self._single = bool(checked)
 
     def _check_sequences(self, end: int) -> None:
         following = 0
@@ -91,8 +95,11 @@ class Sequences(Edges):
             return self._places[numbers] // self._unit, self._sizes[numbers].astype(np.int64)
         return super().spans(numbers)
 
-    def lengths(self) -> Integers:
-        return self._sizes.astype(np.int64) if self._single else super().lengths()
+    def starts(self, numbers: Integers) -> Integers:
+        return self._places[numbers] // self._unit if self._single else super().starts(numbers)
+
+    def lengths(self) -> Lengths:
+        return self._sizes if self._single else super().lengths()
 
     def _edge(self, number: int) -> int:
         sequence = int(self._edges[number])
@@ -119,7 +126,8 @@ def load_megatron(files: Parts, place: Place, index: Place, options: Options) ->
         FormatError: If the index is of another format or version, is damaged, does not fit the file, or has modes.
         OSError: If one cannot be read.
     """
-    view = files.open(index).whole()
+    listed = files.open(index)
+    view = listed.whole()
     if bytes(view[: len(MAGIC)]) != MAGIC:
         raise FormatError(
             f"{index} is not an index of Megatron or NeMo: it begins with {bytes(view[: len(MAGIC)])!r}, and these "
@@ -154,4 +162,4 @@ def load_megatron(files: Parts, place: Place, index: Place, options: Options) ->
     sizes = np.frombuffer(view, "<i4", sequences, _HEAD.size)
     places = np.frombuffer(view, "<i8", sequences, _HEAD.size + sizes.nbytes)
     documents = np.frombuffer(view, "<i8", bounds, _HEAD.size + sizes.nbytes + places.nbytes)
-    return flat.bounded(index, Sequences(documents, places, sizes, dtype.itemsize))
+    return flat.bounded(listed, Sequences(documents, places, sizes, dtype.itemsize), options)

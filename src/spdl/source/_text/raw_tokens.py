@@ -63,12 +63,12 @@ def load_raw(files: Parts, place: Place, options: Options) -> Flat:
         listed = files.open(metadata)
         name = kept_name(f"token bounds {_VERSION}\n{flat.size}", metadata, listed.entry)
         kept = kept_arrays("tokens", name, options.cache, lambda: _read_bounds(metadata, listed.whole(), flat.size))
-        bounded = flat.bounded(metadata, Spans(kept["starts"], kept["stops"]))
+        bounded = flat.bounded(listed, Spans(kept["starts"], kept["stops"]), options)
         left_out = flat.size - int((kept["stops"] - kept["starts"]).sum())
         if left_out:
             _LOG.warning("%s lists no document for %d of the %d tokens of %s", metadata, left_out, flat.size, place)
         return bounded
-    return flat.bounded(place, _unlisted(file, flat, options))
+    return flat.bounded(file, _unlisted(file, flat, options), options)
 
 
 def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
@@ -84,7 +84,7 @@ def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
         if options.dtype is None:
             raise _without_type(place, f"{index.name} is missing, and ")
         flat = Flat.of(file, options.dtype, options)
-        return flat.bounded(place, _unlisted(file, flat, options))
+        return flat.bounded(file, _unlisted(file, flat, options), options)
     listed = files.open(index)
     if listed.entry.size % 8:
         raise FormatError(f"{index} has {listed.entry.size} bytes, and each end of a document has 8", path=index.path)
@@ -100,7 +100,7 @@ def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
     dtype = np.dtype(types[file.entry.size])
     if not last and options.dtype is not None:
         dtype = options.dtype
-    return Flat.of(file, dtype, options).bounded(index, Ends(ends))
+    return Flat.of(file, dtype, options).bounded(listed, Ends(ends), options)
 
 
 def _read_head(place: Place, head: bytes, options: Options) -> tuple[np.dtype[Any], int, int | None]:

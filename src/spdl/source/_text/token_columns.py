@@ -15,9 +15,9 @@ from spdl.io._shared import kept_arrays
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.packed import PackedShard
-from spdl.source._shards.parquet import ParquetShard, RowGroups, import_arrow
+from spdl.source._shards.parquet_shard import ParquetShard, RowGroups, import_arrow
 from spdl.source._shards.sharded import kept_name
-from spdl.source._text.bounds import Integers, Numbers
+from spdl.source._text.bounds import Integers, Lengths, Numbers, narrowed
 from spdl.source._text.token_shard import Cuts, Options, Parts, Tokens, TokenShard
 
 _VERSION = 1
@@ -47,13 +47,13 @@ class ColumnShard(TokenShard):
             found = [ids[start : start + length] for ids, start, length in spans]
         return self.check_ids(numbers, found)
 
-    def _kept(self, place: Place) -> Integers:
+    def _kept(self, place: Place) -> Lengths:
         """Return the lengths, which take reading all of the file: once, since a cache keeps them."""
         name = kept_name(f"token lengths {_VERSION}\n{self._column}", place, place.describe())
         lengths: Integers = kept_arrays("tokens", name, self.options.cache, self._measure)["lengths"]
         if len(lengths) != len(self):
             raise FormatError(f"{place} was written again since this source was made: make the source again")
-        return lengths
+        return narrowed(lengths)
 
     def _measure(self) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -145,8 +145,8 @@ class ArrowShard(ColumnShard):
     def __len__(self) -> int:
         return len(self._open()[0])
 
-    def lengths(self) -> Integers:
-        return self._open()[0].lengths()
+    def lengths(self) -> Lengths:
+        return narrowed(self._open()[0].lengths())
 
     def _read(self, numbers: list[int]) -> list[Tokens]:
         return self._open()[0].read(numbers)
@@ -217,7 +217,7 @@ class ParquetTokens(ColumnShard):
     def blocks(self) -> list[int]:
         return self._shard.group_sizes
 
-    def lengths(self) -> Integers:
+    def lengths(self) -> Lengths:
         return self._kept(self.place)
 
     def _measure(self) -> Mapping[str, Any]:
@@ -282,7 +282,7 @@ class MDSTokens(ColumnShard):
     def __len__(self) -> int:
         return len(self._shard)
 
-    def lengths(self) -> Integers:
+    def lengths(self) -> Lengths:
         return self._kept(self.place)
 
     def _measure(self) -> Mapping[str, Any]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
-from spdl.io._shared import CachePath, ChangedError, OneVersion, check_regular
+from spdl.io._shared import CachePath, ChangedError, OneVersion, check_regular, kept_arrays
 from spdl.source._place import Place
-from spdl.source._shards.sharded import Contents, MappedContents, open_contents
-from spdl.source._text.bounds import Bounds, Integers
+from spdl.source._shards.sharded import Contents, MappedContents, kept_name, open_contents
+from spdl.source._text.bounds import Bounds, Integers, Lengths
 
 if TYPE_CHECKING:
     from spdl.store import Entry
@@ -24,6 +24,11 @@ Cuts: TypeAlias = "tuple[Integers, Integers]"
 
 _LOOKED_AT = 4096
 """The number of ids of a file that are compared with the vocabulary when it is opened."""
+
+_MANY = 1 << 23
+"""An index of so many documents takes a tenth of a second to check."""
+
+_VERSION = 1
 
 _FEW = 12
 """Up to here, documents are found faster one by one than by arrays."""
@@ -155,21 +160,33 @@ class Flat(NamedTuple):
             )
         tokens = None
         if isinstance(file.contents, MappedContents):
-            tokens = np.frombuffer(file.contents.whole(), dtype, size, skip) if size else np.empty(0, dtype)
+            tokens = as_tokens(file.contents.whole()[skip:], dtype)
         return Flat(file.contents, dtype, skip, size, tokens, _NONE)
 
-    def bounded(self, place: Place, bounds: Bounds) -> Flat:
+    def bounded(self, index: File, bounds: Bounds, options: Options) -> Flat:
         """Return the tokens with the bounds of their documents, which are checked.
 
+        A cache keeps which version of a large index was checked.
+
         Args:
-            place: The file that the bounds are from, for messages.
+            index: The file that the bounds are from.
             bounds: The bounds.
+            options: Where the cache is.
 
         Raises:
             FormatError: If they are invalid.
         """
+        place = index.place
+
+        def check() -> dict[str, Tokens]:
+            return {"checked": np.array([bounds.check(self.size)], np.int64)}
+
         try:
-            bounds.check(self.size)
+            if bounds.count < _MANY:
+                bounds.check(self.size)
+            else:
+                name = kept_name(f"checked bounds {_VERSION}\n{self.size} {self.dtype.str}", place, index.entry)
+                bounds.trust(int(kept_arrays("tokens", name, options.cache, check)["checked"][0]))
         except FormatError as error:
             raise FormatError(f"{place} is damaged, or belongs to another file: {error}", path=place.path) from error
         return self._replace(bounds=bounds)
@@ -192,7 +209,7 @@ def as_tokens(content: memoryview, dtype: np.dtype[Any]) -> Tokens:
 
 
 class _NoBounds(Bounds):
-    def check(self, size: int) -> None:
+    def check(self, size: int) -> int:
         raise NotImplementedError
 
     def span(self, number: int) -> tuple[int, int]:
@@ -226,8 +243,8 @@ class TokenShard(abc.ABC):
     def __len__(self) -> int: ...
 
     @abc.abstractmethod
-    def lengths(self) -> Integers:
-        """Return how many tokens each document has."""
+    def lengths(self) -> Lengths:
+        """Return how many tokens each document has, in 32 bits if these suffice."""
 
     @abc.abstractmethod
     def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
@@ -306,7 +323,7 @@ class FlatShard(TokenShard):
     def __len__(self) -> int:
         return self._open().bounds.count
 
-    def lengths(self) -> Integers:
+    def lengths(self) -> Lengths:
         return self._open().bounds.lengths()
 
     def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
@@ -325,7 +342,7 @@ class FlatShard(TokenShard):
         return tokens if tokens is not None and tokens.flags.aligned else None
 
     def locate(self, numbers: Integers) -> Integers:
-        return self._open().bounds.spans(numbers)[0]
+        return self._open().bounds.starts(numbers)
 
     def first(self, number: int) -> int:
         return self._open().bounds.span(number)[0]

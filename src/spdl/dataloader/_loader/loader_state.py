@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from spdl._cores import cores_per_process
-from spdl.dataloader._media.batches import FailureRecord
+from spdl.dataloader._loader.failures import FailureRecord
 from spdl.pipeline._state.format import VERSION, check_state, sealed
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
 

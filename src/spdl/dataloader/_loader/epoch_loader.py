@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
 from spdl.dataloader._epochs import missing_attribute, refuse_while_read
-from spdl.dataloader._media.batch_maker import OutputKind, check_device, send
-from spdl.dataloader._media.batches import LoaderLog, SampleFailure
-from spdl.dataloader._media.loader_state import (
+from spdl.dataloader._loader.epoch_iterator import Cursor, Epoch, EpochIterator, StepResult, Steps
+from spdl.dataloader._loader.failures import LoaderLog, SampleFailure
+from spdl.dataloader._loader.loader_state import (
     Identity,
     LoaderProgress,
     default_threads,
@@ -22,7 +22,7 @@ from spdl.dataloader._media.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._media.media_iterator import Cursor, Epoch, MediaIterator, StepResult, Steps
+from spdl.dataloader._loader.tensors import OutputKind, check_device, send
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 
 Batch = TypeVar("Batch")
@@ -76,7 +76,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         self._current = Epoch(LoaderProgress())
         # The epoch of the state, and the iterator that was read last.
         self._told = self._current
-        self._read: weakref.ref[MediaIterator[Batch]] | None = None
+        self._read: weakref.ref[EpochIterator[Batch]] | None = None
         self._pipeline: Pipeline[Any] | None = None
         self._log = LoaderLog(type(self).__name__)
         # One for each process: a forked child inherits the executor without its thread.
@@ -243,7 +243,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             TypeError, ValueError: If a transform returns what ``mean``, ``std`` or ``dtype`` cannot follow.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
-        return MediaIterator(self._begin, self._begin_read, self._log, timeout=self._timeout, media=self._media)
+        return EpochIterator(self._begin, self._begin_read, self._log, timeout=self._timeout, media=self._media)
 
     def _begin(self) -> tuple[Pipeline[Any], Steps, Epoch]:
         progress = self._following()
@@ -256,7 +256,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         self._pipeline = pipeline = self._declare(steps, progress)
         return pipeline, steps, epoch
 
-    def _begin_read(self, iterator: MediaIterator[Batch], epoch: Epoch) -> None:
+    def _begin_read(self, iterator: EpochIterator[Batch], epoch: Epoch) -> None:
         if epoch is not self._told:
             if self._current.loaded:
                 raise RuntimeError(

@@ -9,8 +9,8 @@ import numpy as np
 
 from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
-from spdl.dataloader._media.batches import LoaderLog, SampleFailure, describe_failures
-from spdl.dataloader._media.loader_state import LoaderProgress, World
+from spdl.dataloader._loader.failures import LoaderLog, SampleFailure, describe_failures
+from spdl.dataloader._loader.loader_state import LoaderProgress, World
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline
 from spdl.source import EpochOrder
@@ -188,7 +188,7 @@ class _Begun(NamedTuple):
     results: Generator[StepResult | TimeoutError, None, None]
 
 
-class MediaIterator(Generic[Batch]):
+class EpochIterator(Generic[Batch]):
     """An iterator over the batches of one epoch. After a TimeoutError the next read goes on.
 
     Args:
@@ -204,7 +204,7 @@ class MediaIterator(Generic[Batch]):
     def __init__(
         self,
         begin: Callable[[], tuple[Pipeline[StepResult], Steps, Epoch]],
-        begin_read: Callable[[MediaIterator[Any], Epoch], None],
+        begin_read: Callable[[EpochIterator[Any], Epoch], None],
         log: LoaderLog,
         *,
         timeout: float | None,

@@ -1,0 +1,86 @@
+"""What batches are made of: tensors or arrays, and their device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from spdl._check import refuse
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._table.batches import TableBatch
+from spdl.io import transfer_tensor_h2d
+from spdl.io._shared import map_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+OutputKind: TypeAlias = Literal["torch", "numpy"]
+
+
+def check_device(device: Any, output: str) -> torch.device | None:
+    """Return the device as PyTorch's, or None for main memory.
+
+    Raises:
+        ImportError: If there is no PyTorch.
+        TypeError, ValueError: If it is not a device, or batches are not tensors.
+    """
+    if device is None:
+        return None
+    if output != "torch":
+        refuse(ValueError, "device", f"None with `output={output!r}`, since only tensors can be moved", device)
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        msg = "`device` needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
+        raise ImportError(msg) from error
+    accepted = "a device as PyTorch takes it, such as 'cuda', or None"
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        refuse(ValueError, "device", accepted, device, f"PyTorch says: {error}")
+    except TypeError:
+        refuse(TypeError, "device", accepted, device)
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not count:
+            why = "PyTorch finds no GPU: it may be built without CUDA, or none may be visible to this process."
+            refuse(ValueError, "device", "None on a machine without CUDA", device, why)
+        if (found.index or 0) >= count:
+            refuse(ValueError, "device", f"one of the {count} GPUs that this process sees, from cuda:0 on", device)
+    return None if found.type == "cpu" else found
+
+
+def send(batch: Any, device: torch.device) -> Any:
+    """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
+    own = isinstance(batch, LabelledBatch | TableBatch)
+    fields = batch.fields() if own else batch
+    if device.type == "cuda":
+        sent = transfer_tensor_h2d(fields, device=device)
+    else:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        sent = map_tensors(lambda tensor: tensor.to(device), fields, torch.Tensor)
+    return batch.replace(**sent) if own else sent
+
+
+def import_torch() -> Any:
+    """Return the module ``torch``.
+
+    Raises:
+        ImportError: If it is not installed; the message has the command.
+    """
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        msg = (
+            "Batches of tensors need PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`, "
+            'or pass output="numpy"'
+        )
+        raise ImportError(msg) from error
+    return torch
+
+
+def to_torch(fields: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np  # noqa: PLC0415
+
+    torch = import_torch()
+    return {name: torch.from_numpy(it) if isinstance(it, np.ndarray) else it for name, it in fields.items()}
