@@ -12,8 +12,8 @@ _OFFSET = 0x9E37_79B9_7F4A_7C15
 def random_key(seed: int, epoch: int, index: int) -> int:
     """Return 64 random bits for one item of one epoch.
 
-    The key is the same in every thread, process and rank, on every machine and in every version. It says nothing of the
-    keys of other seeds, epochs and indices: ``(1, 0)`` and ``(0, 1)`` have nothing in common, as they would with
+    The key is the same in every thread, process and rank, on every machine and in every version. It tells nothing about
+    the keys of other seeds, epochs and indices: ``(1, 0)`` and ``(0, 1)`` have nothing in common, as they would with
     ``seed + epoch``. Within an epoch no two indices from 0 to 2**64 - 1 have the same key.
 
     Args:

@@ -21,8 +21,8 @@ Range: TypeAlias = tuple[int, int]
 class Ranges:
     """A set of ints of at least 0 that takes memory for each run of contiguous ones only.
 
-    Ctrl-C interrupts Python where it calls something. The statements that change a set call nothing, so it is unchanged
-    or changed as a whole.
+    Ctrl-C interrupts Python only at calls. The statements that change a set call nothing, so it is unchanged or changed
+    as a whole.
 
     Args:
         ranges: In any order; they may overlap, and empty ones do not count.
@@ -31,7 +31,7 @@ class Ranges:
     __slots__ = ("_before", "_starts", "_stops")
 
     def __init__(self, ranges: Iterable[Range] = ()) -> None:
-        # Of each run, in order; neither empty nor touching the next one.
+        # The edges of the runs, in order. No run is empty or touches the next one.
         starts: list[int] = []
         stops: list[int] = []
         for start, stop in sorted(ranges):

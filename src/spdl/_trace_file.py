@@ -34,9 +34,9 @@ _FRACTIONS = ("", ".125", ".25", ".375", ".5", ".625", ".75", ".875")
 
 
 def _clock() -> float:
-    """Return the seconds by which times in a trace are ahead of `time.perf_counter`.
+    """Return how many seconds times in a trace are ahead of `time.perf_counter`.
 
-    The clock of traces counts while the machine sleeps, where there is such a clock.
+    The clock of traces also counts while the machine sleeps, if the system has such a clock.
     """
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return 0.0 if clock is None else time.clock_gettime(clock) - time.perf_counter()
@@ -78,8 +78,8 @@ class Events:
 
         Args:
             number: Which of the rows of this process it is.
-            thread: The system's number of the thread that it shows. None if it shows none. The system gives the number
-                of a thread that has ended to another one, and that one has a row of its own.
+            thread: The system's number of the thread that it shows. None if it shows no thread. The system gives the
+                number of a thread that has ended to another one, and that one has another row.
         """
         if thread is not None and thread not in self._rows:
             self._rows.add(thread)

@@ -157,7 +157,7 @@ class TestBadStates:
         with pytest.raises(ValueError, match=r"`state` is damaged: it has no 'checksum', so a part of it was cut off"):
             build(range(10), str).load_state_dict({name: state[name] for name in state if name != "checksum"})
         message = (
-            rf"its 'checksum' is {state['checksum']}, and that of its content is \d+, so something in it was remov"
+            rf"its 'checksum' is {state['checksum']}, but its content's checksum is \d+, so something in it was remov"
         )
         with pytest.raises(ValueError, match=message):
             build(range(10), str).load_state_dict({**state, "epoch": 1})
@@ -211,7 +211,9 @@ class TestBadStates:
         endless: list[Any] = []
         endless.append(endless)
         for damage in (deep, endless, 10**5_000):
-            with pytest.raises(ValueError, match=r"is damaged: its 'checksum' is .*, and that of its content is none"):
+            with pytest.raises(
+                ValueError, match=r"is damaged: its 'checksum' is .*, but its content's checksum is none"
+            ):
                 build(range(10), str).load_state_dict({**state, "epoch": damage})
 
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -82,7 +82,7 @@ def test_what_reads_a_file_takes_no_folder_for_one(read: Callable[[str], Any], u
     with pytest.raises(ValueError, match=r"/train is the URL of a folder: name an object|/train/ is the URL of a f"):
         read(f"{url}/train/?token=secret")
     with pytest.raises(
-        (OSError, RuntimeError), match=f"train in HTTPStore.*: it is a folder, of which the server shows a.*{REMEDY}"
+        (OSError, RuntimeError), match=f"train in HTTPStore.*: it is a folder, for which the server sends a.*{REMEDY}"
     ):
         list(read(f"{url}/train"))
 

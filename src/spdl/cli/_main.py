@@ -24,8 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the command's name. The default is the command line of the process.
 
     Returns:
-        The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C. That of the job for
-        `spdl advise`.
+        The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C. For `spdl advise`,
+        the job's.
 
     Raises:
         SystemExit: For `--help`, `--version` (status 0) and wrong options (status 2), as argparse does.
@@ -110,10 +110,10 @@ def make_parser() -> argparse.ArgumentParser:
         "demo",
         help="load 512 files of real photos with a live view, and compare with other loaders",
         description="Fetch ten real photos once and cut 512 files from them, load these with a live view (the stages,"
-        " what limits them, images per second, CPU time, memory), then load them by other loaders, each in a process"
-        " of its own and in turns, and write the comparison to report.html and report.png. Loaders that are missing"
-        " are first installed by pip, once, into environments of their own in the user's cache: spdl 0.8.0, and with"
-        " --peers those of more than 100 MB, too.",
+        " what limits them, images per second, CPU time, memory), then load them with other loaders, in turns and in"
+        " separate processes, and write the comparison to report.html and report.png. Missing loaders are first"
+        " installed by pip, once, into separate environments in the user's cache: spdl 0.8.0, and with --peers also"
+        " loaders of more than 100 MB.",
         parents=[_job_options()],
     )
     bench = commands.add_parser(
@@ -124,9 +124,9 @@ def make_parser() -> argparse.ArgumentParser:
         "images",
         help="a folder of images: decoded, resized, batched",
         description="Load a folder of images into batches with a live view (the stages, what limits them, images per"
-        " second, CPU time, memory), then by other loaders, each in a process of its own and in turns, and write the"
-        " comparison to report.html and report.png. Loaders that are missing are first installed by pip, once, into"
-        " environments of their own in the user's cache: spdl 0.8.0, and with --peers those of more than 100 MB, too.",
+        " second, CPU time, memory), then with other loaders, in turns and in separate processes, and write the"
+        " comparison to report.html and report.png. Missing loaders are first installed by pip, once, into separate"
+        " environments in the user's cache: spdl 0.8.0, and with --peers also loaders of more than 100 MB.",
         parents=[_job_options()],
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
@@ -166,11 +166,11 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "record",
         help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
         description="Record what pipelines do: when each op runs on which thread, which way each item takes, how many"
-        " items lie in the queues, when the training loop waits. Of a program that it runs, the latest events of each"
-        " process are kept in memory and written when it ends, also by Ctrl-C or SIGTERM, which the program gets."
-        " The exit status is that of the program, or 1 if that is 0 and there is no trace. Of a process that runs"
-        " already, the pipelines are recorded for some seconds, or until Ctrl-C, with no preparation; it goes on"
-        " afterwards as before. The exit status is 0, or 1 if there is no trace.",
+        " items are in the queues, when the training loop waits. For a program that the command starts, the latest"
+        " events of each process are kept in memory and written when it ends, also by Ctrl-C or SIGTERM, which the"
+        " program gets. The exit status is the program's, or 1 if the program succeeded but left no trace. A process"
+        " that runs already is recorded for some seconds, or until Ctrl-C, with no preparation, and then continues as"
+        " before. The exit status is 0, or 1 if there is no trace.",
         epilog="For example: spdl record -o trace.json.gz -- torchrun --nproc-per-node 2 train.py",
         usage="spdl record [-o FILE] -- PROGRAM ...\n       spdl record [-o FILE] [--seconds S] [--wait S] PID",
     )
@@ -227,10 +227,10 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     advise = commands.add_parser(
         "advise",
         help="run a PyTorch job and say whether it waits for its loader",
-        description="Run a job that loads by PyTorch's DataLoader, unchanged, and measure its loops and its workers."
+        description="Run a job that loads with PyTorch's DataLoader, unchanged, and measure its loops and its workers."
         " If they wait, other ways to load are tried for some seconds each, with the job's own items, in a copy of its"
         " process, while the job stands still. When it ends, a page on stderr says which share of the time it waits for"
-        " data, for what, what came of the trial, and which lines to change. The job keeps its streams, signals and"
+        " data, for what, what the trial showed, and which lines to change. The job keeps its streams, signals and"
         " exit status.",
         epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
     )
@@ -266,7 +266,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         description="Show how busy the stages of running pipelines are and what limits them: a live table on a"
         " terminal, and a line for each pipeline and interval elsewhere. Nothing is asked of the processes.",
     )
-    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help=f"{_PROCESS} (default: all of yours)")
+    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help=f"{_PROCESS} (default: all your processes)")
     top.add_argument("--once", action="store_true", help="show one table of each pipeline, and end")
     top.add_argument("--json", action="store_true", help="print a line of JSON for each interval")
     top.add_argument(
@@ -274,7 +274,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         type=_duration,
         default=1.0,
         metavar="S",
-        help="seconds that figures are of (default: %(default)s)",
+        help="seconds between updates; the numbers are of the last such interval (default: %(default)s)",
     )
 
     why = commands.add_parser(
@@ -309,8 +309,8 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         help="show where the threads of one of your programs' pipelines are",
         description="Show which stage and which item each thread of a process's pipelines is at, since when, and its"
         " stack: by py-spy if it is installed, otherwise by a signal, if the process has called"
-        " `spdl.observe.enable_stacks()` or has SPDL_STACKS=1 in its environment. The exit status is 0, or 3 if there"
-        " are no stacks to be had; the rest is shown all the same.",
+        " `spdl.observe.enable_stacks()` or has SPDL_STACKS=1 in its environment. The exit status is 0, or 3 without"
+        " stacks; everything else is still shown.",
     )
     stack.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     stack.add_argument("--json", action="store_true", help="print all of it in JSON")

@@ -48,7 +48,7 @@ class PageError(ValueError):
         ...     ObservedPipeline(Path(spdl.__file__))
         ... except PageError as error:
         ...     print(error)
-        the file is no page of a pipeline
+        the file is not a pipeline's page
     """
 
 
@@ -66,7 +66,7 @@ def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
         raise PageError("the file is too short for a page")
     magic, version, crc, length, written_size = HEAD.unpack_from(head)
     if magic != MAGIC:
-        raise PageError("the file is no page of a pipeline")
+        raise PageError("the file is not a pipeline's page")
     if version != VERSION:
         raise PageError(f"the page has version {version}, and this package reads version {VERSION}: use the same one")
     text = head[HEAD.size : HEAD.size + length]
@@ -187,7 +187,7 @@ class ObservedPipeline:
         number, values = max(whole, key=itemgetter(0))
         if len(whole) == 1:
             # The writer may have written this copy again before the other was found to be half written. Its values are
-            # then older than those of an earlier look, and counters would run backwards.
+            # then older than at an earlier look, and counters would run backwards.
             again = self._read_copy(number % 2)
             if again is None or again[0] != number:
                 return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         run_pipeline_in_subinterpreter,
         run_pipeline_in_subprocess,
     )
-    from spdl.pipeline._elsewhere.storage import shared_storage
+    from spdl.pipeline._elsewhere.lane_writer import shared_storage
     from spdl.pipeline._profile import profile_pipeline
     from spdl.pipeline._report.counters import StoreCounts
     from spdl.pipeline._report.perf_stats import QueuePerfStats, TaskPerfStats
@@ -110,7 +110,7 @@ _LATER = {
     "QueuePerfStats": "_report.perf_stats",
     "run_pipeline_in_subinterpreter": "_elsewhere.iterate",
     "run_pipeline_in_subprocess": "_elsewhere.iterate",
-    "shared_storage": "_elsewhere.storage",
+    "shared_storage": "_elsewhere.lane_writer",
     "SharedMemoryRingBuffer": "_elsewhere.arena",
     "SharedMemorySegmentPool": "_elsewhere.arena",
     "StageStatistics": "_report.statistics",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class PipelineBuilder(Generic[T, U]):
     """Declares a pipeline stage by stage, and builds it.
 
-    Its type parameters are the type of the source's items and that of the pipeline's results. All methods except
+    Its type parameters are the types of the source's items and of the pipeline's results. All methods except
     `get_config` and `build` return the builder itself.
 
     Example:
@@ -334,8 +334,8 @@ class PipelineBuilder(Generic[T, U]):
                 more thread for each source, and an event loop thread if something is async. One more thread is added if
                 the results of the event loop or of an executor would otherwise wait for synchronous ops. The default,
                 or None, is 4 more than the cores that the process may use, so that ops that wait for data leave no core
-                idle; at most 32. The cores are those of the process's affinity and the CPU quota of its control groups,
-                as in a container, not those of the machine. No more threads are started than the stages'
+                idle; at most 32. The process's affinity and the CPU quota of its control groups say how many cores it
+                may use, in a container as well. No more threads are started than the stages'
                 ``concurrency`` can keep busy. If several processes run on one machine, such as one for each GPU, each
                 of them counts all cores, so give each its share.
             max_failures: How many items may fail, over all stages without their own ``max_failures``, before the
@@ -359,10 +359,10 @@ class PipelineBuilder(Generic[T, U]):
             use_thread_output_queue: Accepted for compatibility, without effect: the consumer always reads from its own
                 thread.
             autotune: Whether the pipeline chooses its limits while it runs: the ``concurrency`` of each stage that has
-                none given, and ``num_threads`` if that is None. Numbers that you give stay as they are; give a
+                none given, and ``num_threads`` if that is None. Numbers that you give stay unchanged; give a
                 ``concurrency`` of 1 to a stage that must not run twice at once, and ``output_order="input"`` to one
                 that must keep the order. Stages of regions get the same number in each worker. See `Pipeline.tuned`.
-            max_bytes: How many bytes the items in the pipeline may keep: those of their arrays, tensors, buffers and
+            max_bytes: How many bytes the items in the pipeline may keep, in arrays, tensors, buffers and
                 strings. An op, or the source, is asked for another result only if it will fit. An item that does
                 not fit alone passes alone, with one warning. See the page on the execution model for what is promised.
                 By default there is no such limit, and nothing is weighed. It does not go together with ``queue_class``,

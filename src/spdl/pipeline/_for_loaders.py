@@ -69,7 +69,7 @@ def is_parents(pipeline: Pipeline[Any]) -> bool:
 
 
 def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
-    """Note what the arguments of the pipeline's loader change of it: verdicts are given in terms of these.
+    """Note which settings the loader's arguments decide: verdicts are given in terms of these arguments.
 
     Called before the start.
 

@@ -1,4 +1,4 @@
-"""From a declaration to an engine: which kind of node runs which stage, with which hooks and queues."""
+"""From a declaration to an engine: chooses a kind of node for each stage, its hooks and its queues."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Instrumentation:
         return StageHooks(lifespan=lifespan, measuring=hooks, intervals=intervals)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:
-        """Return the queue downstream of a source or stage, or that of the sink.
+        """Return the queue downstream of a source or stage, or the sink's queue.
 
         Raises:
             TypeError: If the class makes something else.
@@ -221,7 +221,7 @@ def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]
 
 
 def _own_class(module: str, name: str) -> Any:
-    """One of the library's own classes, or None if it was not imported: then there is no object of it."""
+    """One of the library's own classes, or None if it was not imported: then it has no objects."""
     loaded = sys.modules.get(f"spdl.pipeline.{module}")
     return None if loaded is None else getattr(loaded, name)
 
@@ -414,7 +414,7 @@ def plan(
     Args:
         config: The declaration.
         num_threads: How many synchronous ops may run at once.
-        max_failures: How many failures the stages bear that have no limit of their own.
+        max_failures: How many failures the stages without their own limit bear together.
         max_bytes: How many bytes the items in flight may keep, if that is bounded.
         stage_id: The number of the first stage.
         instrumentation: The hooks and queues.

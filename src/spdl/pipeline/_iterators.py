@@ -67,13 +67,13 @@ def next_entry(engine: Engine, reader: Waits, timeout: float | None) -> Entry | 
 
     Args:
         engine: The engine.
-        reader: Waits while there is none, until it returns False or raises.
+        reader: Waits for an item, until it returns False or raises.
         timeout: Seconds to wait.
 
     Returns:
-        None if the epoch has ended, or the reader waits no longer. The end is in the hand of this thread until a
-        ``with`` block of the engine's ends has raised what tells the consumer. If a Ctrl-C comes before, the thread's
-        next read finds it.
+        None if the epoch has ended, or the reader waits no longer. This thread holds the end until a ``with`` block of
+        `Engine.ends` has raised the exception for the consumer. If a Ctrl-C comes before, the thread's next read finds
+        it.
     """
     deadline = None
     while not engine.ends.in_hand():
@@ -87,7 +87,7 @@ def next_entry(engine: Engine, reader: Waits, timeout: float | None) -> Entry | 
         except IndexError:
             pass
         except BaseException:
-            # A Ctrl-C may come when something was taken and nobody knows what.
+            # A Ctrl-C may come when something was taken and has no name yet.
             if not engine.holds_lock():
                 with engine.lock:
                     engine.ends.take_if_lost(engine.sink)

@@ -245,7 +245,7 @@ def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
 
     Raises:
         PipelineFailure: If the source raised.
-        RuntimeError: If there are no items.
+        RuntimeError: If the source has no items.
     """
     source = config.source
     few = _FewAsync(source, num_items) if hasattr(source, "__aiter__") else _Few(source, num_items)
@@ -345,7 +345,7 @@ def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
     if isinstance(stage, AggregateConfig):
         return Trial(0, None)
     if isinstance(stage, PipeConfig):
-        # Without retries, each of which would be one more trial.
+        # Without retries: each would be one more trial.
         stage = replace(stage, policy=DEFAULT_POLICY)
     for index, item in enumerate(items[:_MOST_ITEMS]):
         first = _try(stage, item)

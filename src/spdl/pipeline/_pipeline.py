@@ -84,8 +84,8 @@ class Pipeline(Generic[T]):
         # A reader has seen the end of the last item's pipeline: there is nothing more to read.
         self._read_to_end = False
         self._claims: dict[str, object] = {}
-        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Where none
-        # runs, what the engine holds, such as an op, may refer to the pipeline: held here, it would never be collected.
+        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Before
+        # they run, an op of the engine may refer to the pipeline: held here, it would never be collected.
         weakref.finalize(self, _forget, weakref.ref(engine)).atexit = False
 
     def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
@@ -113,8 +113,8 @@ class Pipeline(Generic[T]):
 
     def _start(self) -> bool:
         """Start the threads unless that was done, and return whether it was not: several readers may come at once."""
-        # What one of them puts here, once and for all. A lock that is released would keep a signal handler waiting that
-        # comes in between, and a Ctrl-C could come between taking a lock and noting that it was taken.
+        # One of them puts a value here, once. A lock that is released would keep a signal handler waiting that comes in
+        # between, and a Ctrl-C could come between taking a lock and noting that it was taken.
         claims, claim = self._claims, object()
         try:
             if claims.setdefault("start", claim) is not claim:
@@ -244,7 +244,7 @@ class Pipeline(Generic[T]):
         return item
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
-        """Return an iterator over the remaining items, or with a continuous source over those of one epoch.
+        """Return an iterator over the remaining items, which with a continuous source end with the epoch.
 
         If you leave a loop and iterate again, the new loop goes on where the first stopped. Nothing is lost.
 
@@ -268,7 +268,7 @@ class Pipeline(Generic[T]):
         return PipelineIterator(self, timeout)
 
     def __iter__(self) -> PipelineIterator[T]:
-        """Return an iterator over the remaining items, or with a continuous source over those of one epoch."""
+        """Return an iterator over the remaining items, which with a continuous source end with the epoch."""
         return self.get_iterator()
 
     def statistics(self) -> PipelineStatistics:
@@ -407,8 +407,8 @@ class Pipeline(Generic[T]):
         before, as always. Once the pipeline has ended or was stopped, this has no effect.
 
         Args:
-            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. Of a stage that merges, it
-                is the capacity of each branch.
+            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. For a stage that merges,
+                it is the capacity of each branch.
             capacity: At least 1.
 
         Raises:
@@ -524,7 +524,7 @@ class Pipeline(Generic[T]):
         Raises:
             TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
-                source. The pipeline is then as it was.
+                source. The pipeline is then unchanged.
             RuntimeError: If the pipeline was started already.
         """
         engine = self._engine

@@ -302,7 +302,7 @@ def profile_pipeline(
     Args:
         cfg: The declaration, as made by `PipelineBuilder.get_config`.
         num_inputs: How many items are read from each source, at most. A source that can be iterated only once, like a
-            generator, has lost these items afterwards. Of a continuous source one epoch is read.
+            generator, has lost these items afterwards. A continuous source is read for one epoch.
         callback: Called with each stage's result as soon as it is there. An exception that it raises ends the profile.
             None takes the process's default, see `spdl.pipeline.config.set_default_profile_callback`.
         hook: Wrapped around the profile and each measurement. None takes the process's default, see

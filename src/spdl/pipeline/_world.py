@@ -2,7 +2,7 @@
 
 The engine's modules take these from here and nowhere else. So the tests can put a simulated world in this module's
 place, in which a seeded generator decides who runs next and time passes only when all threads wait
-(``tests/simulation``). The names are those of the standard library, and cost what they cost there.
+(``tests/simulation``). The names are the standard library's own objects, so they cost nothing more.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ class RayStatistics:
         num_lost: Actors that were lost in this epoch.
         num_returned: Positions that these had been granted and had not sent, so that others were granted them.
         actors: The actors that have answered, by their numbers. Those that start, or have just been lost, are missing.
-        stages: Each stage of all of these actors together: counts, seconds and concurrency are sums, ``elapsed`` is
-            that of the oldest actor, and ``queue_fill`` a mean. Lost actors do not count any more.
+        stages: Each stage of all of these actors together: counts, seconds and concurrency are sums, ``elapsed`` is the
+            oldest actor's, and ``queue_fill`` a mean. Lost actors do not count any more.
 
     Example:
         >>> from spdl.ray import RayStatistics

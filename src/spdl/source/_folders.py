@@ -46,7 +46,7 @@ class LocalDirectory:
         if not self.root.exists():
             raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {str(self.root)!r}.")
         if not self.root.is_dir():
-            raise NotADirectoryError(f"`root` must be a folder, but {str(self.root)!r} is none.")
+            raise NotADirectoryError(f"`root` must be a folder, but {str(self.root)!r} is not one.")
         try:
             self._sorted = sorted(self.root.glob(pattern))
         except (NotImplementedError, ValueError) as error:
@@ -194,7 +194,7 @@ def _list_photos(folder: Path) -> list[tuple[str, int]]:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"There is no folder {str(folder)!r}: `root` must hold 'train' and 'val' as torchvision has them."
+            f"The folder {str(folder)!r} does not exist: `root` must hold 'train' and 'val' as torchvision has them."
         ) from None
     for entry in entries:
         if not entry.is_dir():

@@ -122,8 +122,8 @@ def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece
     Args:
         read: Reads a piece.
         pieces: The pieces.
-        ahead: How many pieces are read while another is consumed, each in a separate thread. With 0 there is none at
-            all. The threads end with the iterator.
+        ahead: How many pieces are read while another is consumed, each in a separate thread. With 0 there are no
+            threads. The threads end with the iterator.
     """
     if ahead == 0:
         for piece in pieces:

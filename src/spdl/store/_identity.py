@@ -1,4 +1,4 @@
-"""The address of a store: how stores are told apart, and which parts are secret."""
+"""The address of a store: what distinguishes stores, and which parts are secret."""
 
 from __future__ import annotations
 

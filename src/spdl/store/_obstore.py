@@ -18,7 +18,7 @@ from spdl._not_here import require
 from spdl.store._identity import SecretAddress, named_servers, secrets_of
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport
-from spdl.store._server_limits import Books
+from spdl.store._server_limits import RequestCounters
 from spdl.store._store import Entry, StoreError, not_found
 
 _SILENCE_SECONDS = 20.0
@@ -199,7 +199,7 @@ class ObstoreStore(RemoteStore):
         """
         return repr((without_user(self._place.url).rstrip("/"), named_servers(self._source.config)))
 
-    def _make_transport(self, books: Books) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
+    def _make_transport(self, counters: RequestCounters) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
         return ObstoreTransport(repr(self), self._source)
 
     def _list(self, prefix: str) -> Iterator[Entry]:

@@ -13,7 +13,7 @@ from spdl._processes import renew_in_children
 from spdl.store._blocks import Block, cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._identity import SecretAddress
 from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
-from spdl.store._server_limits import Books, StoreStatistics
+from spdl.store._server_limits import RequestCounters, StoreStatistics
 from spdl.store._store import CheckedStore, Entry, Spans, StoreError, beyond
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class RemoteStore(CheckedStore):
         show_counters(self, repr(self))
 
     def _begin(self) -> None:
-        books = self._books = Books()
-        self._transport = self._make_transport(books)
+        counters = self._request_counters = RequestCounters()
+        self._transport = self._make_transport(counters)
         # It holds no reference to the store, so that the store is freed when it is no longer used.
-        self._sender = Sender(self._transport, books, self._timeout)
+        self._sender = Sender(self._transport, counters, self._timeout)
         self._closing = weakref.finalize(self, self._sender.close_soon)
 
     def _renew(self) -> None:
@@ -58,7 +58,7 @@ class RemoteStore(CheckedStore):
         self._transport.abandon()
         self._begin()
 
-    def _make_transport(self, books: Books) -> Transport:
+    def _make_transport(self, counters: RequestCounters) -> Transport:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -73,10 +73,10 @@ class RemoteStore(CheckedStore):
 
         The statistics of pipelines have the counts since their start.
         """
-        return self._books.statistics()
+        return self._request_counters.statistics()
 
     def _counters(self) -> dict[str, float]:
-        return self._books.counters()
+        return self._request_counters.totals()
 
     def _size(self, path: str) -> int:
         return self._look(path).size
@@ -95,7 +95,7 @@ class RemoteStore(CheckedStore):
                     found = self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
                     note_read(sum(memoryview(part).nbytes for part in found[1]))
                     return found
-                self._books.count("changed")
+                self._request_counters.count("changed")
             raise StoreError(f"it changed while it was read, {'once' if count == 1 else f'{count} times'}")
 
     @contextmanager
@@ -126,7 +126,7 @@ class RemoteStore(CheckedStore):
     def _read_ranges(
         self, path: str, starts: list[int], lengths: list[int], until: float
     ) -> tuple[Entry, list[Buffer]]:
-        blocks = merge_ranges(starts, lengths, gap=self._books.gap.bytes, most=_LARGEST)
+        blocks = merge_ranges(starts, lengths, gap=self._request_counters.gap.bytes, most=_LARGEST)
         if not blocks:
             return self._ask_size(path, until), cut_out([], [], starts, lengths)  # So that a missing object is noticed.
         end = max(block.start + block.length for block in blocks)

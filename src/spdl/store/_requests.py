@@ -12,7 +12,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-from spdl.store._server_limits import Books
+from spdl.store._server_limits import RequestCounters
 from spdl.store._store import StoreError
 
 
@@ -268,7 +268,7 @@ class Sender:
 
     Args:
         transport: Carries them.
-        books: Counts them, and knows how many there may be.
+        counters: Counts the requests, and decides how many may run.
         seconds: How long one may take from when it is asked for, with all attempts.
         monotonic: The clock, in seconds.
         sleep: Waits for an event, for a number of seconds at most.
@@ -278,7 +278,7 @@ class Sender:
     def __init__(
         self,
         transport: Transport,
-        books: Books,
+        counters: RequestCounters,
         seconds: float,
         *,
         monotonic: Callable[[], float] = time.monotonic,
@@ -286,7 +286,7 @@ class Sender:
         random: Callable[[], float] = random.random,
     ) -> None:
         self.transport = transport
-        self.books = books
+        self.counters = counters
         self.seconds = seconds
         self.monotonic = monotonic
         self.crew = Crew()
@@ -299,14 +299,14 @@ class Sender:
 
     def answer(self, request: Request, until: float, call: _AnswerCall | None = None) -> Answer:
         """Return the answer of a request, which ends at a time that `until` has returned."""
-        books, crew = self.books, self.crew if call is None else call.crew
+        counters, crew = self.counters, self.crew if call is None else call.crew
         self.transport.prepare(until, crew)
         failures, faulty = 0, 0
         before = ""
         while True:
             turn = threading.Lock()
             try:
-                if not books.begin(turn, until - self.monotonic()):
+                if not counters.begin(turn, until - self.monotonic()):
                     raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
                 race = _Race(self, crew, request, until)
                 answer = race.run() if call is None else call.run(race)
@@ -315,9 +315,9 @@ class Sender:
                     return answer
             finally:
                 try:
-                    books.end(turn)
+                    counters.end(turn)
                 except BaseException:  # A Ctrl-C.
-                    books.end(turn)
+                    counters.end(turn)
                     raise
             now = self.monotonic()
             failures += race.failures
@@ -326,11 +326,11 @@ class Sender:
             before = f"; attempt {failures} failed: {answer.reason}"
             faulty += answer.kind in _FAULTY
             pause = full_jitter(failures, self._random) + (answer.retry_after or 0.0)
-            unreached = failures >= _MOST_UNREACHED and not books.reached
+            unreached = failures >= _MOST_UNREACHED and not counters.reached
             if faulty >= _MOST_FAULTY or unreached or now + pause >= until:
                 spent = now - (until - self.seconds)
                 raise StoreError(f"{answer.reason} (attempt {failures}, after {spent:.1f} s)") from answer
-            books.count("retries")
+            counters.count("retries")
             self._sleep(threading.Event() if call is None else call.given_up, pause)
             if call is not None and call.given_up.is_set():
                 raise answer
@@ -375,12 +375,12 @@ class _Race:
 
     def __init__(self, sender: Sender, crew: Crew, request: Request, until: float) -> None:
         self._sender = sender
-        self._books = sender.books
+        self._counters = sender.counters
         self._crew = crew
         self._request = request
         self._until = until
         self._sent_at = self._sender.monotonic()
-        delay = None if request.length is None else self._books.hedging.delay(request.length)
+        delay = None if request.length is None else self._counters.hedging.delay(request.length)
         self._hedge_at = math.inf if delay is None else self._sent_at + delay
         self.at = min(until, self._hedge_at)
         self.failures = 0
@@ -429,7 +429,7 @@ class _Race:
                     return
                 del self._under_way[attempt]
                 self.failures += 1
-                self._books.count(error.kind)
+                self._counters.count(error.kind)
                 if self._under_way:
                     return
             self.end(error)
@@ -455,7 +455,7 @@ class _Race:
             return
         if now >= self._hedge_at:
             # The next one may be late as well, or the budget may have grown by then.
-            delay = self._books.hedging.delay(self._request.length or 0) or math.inf
+            delay = self._counters.hedging.delay(self._request.length or 0) or math.inf
             urgent = now - self._sent_at >= _URGENT * delay
             self._crew.help(lambda: self._hedge(urgent=urgent))
             self._hedge_at = now + delay if self._hedges < _MOST_HEDGES else math.inf
@@ -465,7 +465,7 @@ class _Race:
         with self._lock:
             if self._outcome is not None or self._hedges >= _MOST_HEDGES:
                 return
-            if not self._books.take_hedge(urgent=urgent):
+            if not self._counters.take_hedge(urgent=urgent):
                 return
             self._hedges += 1
         self._carry(self._new_attempt())
@@ -474,7 +474,7 @@ class _Race:
         now = self._sender.monotonic()
         assert self._winner is not None
         began = self._winner.first_byte_at
-        self._books.answered(
+        self._counters.answered(
             self._request.length or 0,
             len(answer.content),
             now - self._sent_at,
@@ -522,7 +522,7 @@ class _AnswerCall:
                 return None
             request = self._following
             self._following = next(self._requests, None)
-            helped = self._following is not None and self._sender.books.has_room
+            helped = self._following is not None and self._sender.counters.has_room
             self._working += helped
         if helped and not self.crew.help(self.work):
             self._leave()

@@ -1,4 +1,4 @@
-"""What a store learns about a server, and counts: how many requests there may be, and which of them are late."""
+"""A store's measurements of a server: how many requests it may have at once, and which of them are late."""
 
 from __future__ import annotations
 
@@ -281,8 +281,10 @@ class StoreStatistics(NamedTuple):
 _COUNTED = StoreStatistics._fields[: StoreStatistics._fields.index("in_flight")]
 
 
-class Books:
-    """The books of one store. Threads share them.
+class RequestCounters:
+    """Counts the requests to one server, and decides by the counts how many may run and which are late.
+
+    Threads share it.
 
     Attributes:
         gap: How many bytes between ranges are rather read than skipped.
@@ -392,7 +394,7 @@ class Books:
             self._counts["hedges"] += taken
             return taken
 
-    def counters(self) -> dict[str, float]:
+    def totals(self) -> dict[str, float]:
         """Return what was counted and only grows, without the lock."""
         return {**self._counts, "waited_seconds": self._waited}
 

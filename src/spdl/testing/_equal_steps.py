@@ -28,7 +28,7 @@ def assert_equal_steps(
 
     Args:
         make: Makes the loader of one rank. It is called with ``rank`` and ``world_size``, and with ``batch_size`` if it
-            takes that, by keyword. What it returns is iterated once for each epoch, and is entered before if it has
+            takes that, by keyword. Its result is iterated once for each epoch, and is entered before if it has
             ``auto_stop``, as a `Pipeline` has.
         world: The numbers of ranks to try.
         batch: The batch sizes to try. Unused if `make` takes no ``batch_size``.

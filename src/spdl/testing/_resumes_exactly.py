@@ -131,8 +131,8 @@ def assert_resumes_exactly(
     Args:
         make: Makes a new loader: a `Pipeline` that was not started, a `DataLoader`, or anything that can be iterated
             and has ``state_dict`` and ``load_state_dict``. Without parameters, or with ``batch_size`` only, it makes
-            one that belongs to a single process. With ``rank`` and ``world_size``, it makes that of one process of
-            several. They are passed by keyword.
+            one that belongs to a single process. With ``rank`` and ``world_size``, it makes the loader of one
+            process of several. They are passed by keyword.
         world: The numbers of processes. Unused if `make` takes no ``rank``.
         batch: The batch sizes. Unused if `make` takes no ``batch_size``.
         ordered: Whether the very sequence has to be the same, or only the set of items, whichever batches they are in:

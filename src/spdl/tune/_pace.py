@@ -135,8 +135,8 @@ class Samples:
     def add(self, sample: Sample) -> None:
         """Append a sample.
 
-        Of those before all workers know the limits, the first is kept, which may have been made just before the change,
-        and the last: the limits are in force from there on.
+        Before all workers know the limits, only two samples are kept: the first, which may have been made just before
+        the change, and the last, since the limits are in force from there on.
         """
         kept = self.all
         is_new = len(kept) == 1 or (len(kept) == 2 and kept[1].lags)  # noqa: PLR2004 - as the text says.

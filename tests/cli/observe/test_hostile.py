@@ -195,7 +195,7 @@ def test_a_folder_that_others_may_use_is_named_as_the_reason(make: str) -> None:
         f"mount -t tmpfs none /dev/shm && {make} /dev/shm/spdl-0\n{command} ps; {command} why 1 || echo status $?"
     )
     for said in (done.stdout, done.stderr):
-        assert "None can be seen: /dev/shm/spdl-0 has to be a folder of yours that nobody else may open." in said
+        assert "None can be seen: /dev/shm/spdl-0 must be your own folder, and closed to other users." in said
     assert done.stdout.endswith("status 1\n")
 
 

@@ -112,7 +112,7 @@ FLOW = (
     ),
     Mutant(
         "an item that a user's queue has wrapped is taken for a new one",
-        "Ledger.take",
+        "QueueContents.take",
         "next(iter(self._inside), None)",
         "None",
         ("TestFaults::test_a_queue_may_wrap_its_items",),

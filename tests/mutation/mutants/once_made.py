@@ -35,7 +35,7 @@ ONCE_MADE = (
     ),
     Mutant(
         "a result of an aggregator that was not consumed begins with what a later one has left over",
-        "Chain.cut",
+        "AggregatorHistory.cut",
         "and unconsumed[first - 1] not in referred",
         "",
         ("test_resume_leftovers.py",),
@@ -43,14 +43,14 @@ ONCE_MADE = (
     Mutant(
         "a result that comes again of an earlier run begins with what is left over now",
         "AggregateNode._begin_again",
-        "        self.loading = again.tail.left",
+        "        self.loading = again.leftover.left",
         "        pass",
         ("test_resume_leftovers.py",),
     ),
     Mutant(
         "an epoch that was flushed in an earlier run is flushed again",
         "AggregateNode._flush_epoch",
-        "if chain.tail.epoch > chain.epoch:",
+        "if history.leftover.epoch > history.epoch:",
         "if False:",
         ("test_resume_leftovers.py",),
     ),

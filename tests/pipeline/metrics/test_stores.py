@@ -111,7 +111,7 @@ def test_no_lock_is_taken(url: str) -> None:
     # A signal handler may ask in the middle of anything that the store does.
     store = HTTPStore(url)
     pipeline = reading(store.get)
-    with pipeline.auto_stop(), store._books._lock:
+    with pipeline.auto_stop(), store._request_counters._lock:
         pipeline.statistics()
     store.close()
 

@@ -23,7 +23,7 @@ from tests.pipeline.support import wait_until
 from tests.pipeline.transport.work import shared_memories
 
 from spdl.pipeline import iterate_in_subprocess
-from spdl.pipeline._elsewhere import interpreter, lane
+from spdl.pipeline._elsewhere import lane, worker_process
 from spdl.pipeline._elsewhere import memory as memory_module
 from spdl.pipeline._elsewhere.lane import ChannelClosed
 from spdl.pipeline._elsewhere.memory import AnonymousMemory, available_memory
@@ -409,9 +409,9 @@ def test_interpreter_that_cannot_be_started_leaves_nothing(missing: str, monkeyp
 
     monkeypatch.setattr(os, "pipe", no_pipe if missing == "pipe" else noted_pipe)
     if missing == "thread":
-        monkeypatch.setattr(interpreter, "Thread", CannotStart)
+        monkeypatch.setattr(worker_process, "Thread", CannotStart)
     with pytest.raises(OSError if missing == "pipe" else RuntimeError):
-        interpreter.RunningInterpreter(lambda: made, "", {}, [])
+        worker_process.RunningInterpreter(lambda: made, "", {}, [])
     assert made.closed
     assert len(ends) == (2 if missing == "thread" else 0)
     for end in ends:

@@ -89,7 +89,7 @@ def test_no_text() -> None:
     ("names", "args", "error", "message"),
     [
         (["train/n01440764/a.JPEG"], ["test"], ValueError, "`split` must be 'train' or 'val', got 'test'"),
-        (["train/n01440764/a.JPEG"], ["val"], FileNotFoundError, "There is no folder '"),
+        (["train/n01440764/a.JPEG"], ["val"], FileNotFoundError, "The folder '"),
         (["train/n01440764/a.txt"], ["train"], FileNotFoundError, "No photos"),
         (["train/cats/a.JPEG"], ["train"], ValueError, "cats' is not a class of ImageNet-1k"),
         (["train/n99999999/a.JPEG"], ["train"], ValueError, "n99999999' is not a class of ImageNet-1k"),

@@ -61,7 +61,7 @@ def test_a_pass_that_has_begun_goes_on_in_its_order(folder: Path) -> None:
     ("root", "pattern", "error", "message"),
     [
         ("nowhere", "*", FileNotFoundError, "there is nothing at '"),
-        ("a.jpg", "*", NotADirectoryError, "a.jpg' is none"),
+        ("a.jpg", "*", NotADirectoryError, "a.jpg' is not one"),
         ("", "", ValueError, "`pattern` must be a relative pattern such as '**/*.jpg', got ''"),
         ("", "/*.jpg", ValueError, "`pattern` must be a relative pattern such as '**/*.jpg', got '/*.jpg'"),
         ("", None, TypeError, "`pattern` must be a str, got None"),

@@ -142,7 +142,7 @@ def test_the_fingerprint_is_that_of_the_images_wherever_they_are(tmp_path: Path)
     ("make", "error", "message"),
     [
         (lambda root: MAKE(root / "missing"), FileNotFoundError, "there is nothing at"),
-        (lambda root: MAKE(root / "cat" / "1.jpg"), NotADirectoryError, "is none"),
+        (lambda root: MAKE(root / "cat" / "1.jpg"), NotADirectoryError, "is not one"),
         (lambda root: MAKE(root / "empty"), FileNotFoundError, "one for each class"),
         (ImageFolder, FileNotFoundError, "classes 'empty'"),
         (lambda root: MAKE(3), TypeError, "`root`"),

@@ -62,7 +62,7 @@ def test_what_is_no_folder_is_named() -> None:
     url = in_memory(["a/1.jpg", "1.jpg"])
     with pytest.raises(FileNotFoundError, match=f"nothing at '{url}/none'"):
         ImageFolder(f"{url}/none")
-    with pytest.raises(NotADirectoryError, match=f"'{url}/1.jpg' is none"):
+    with pytest.raises(NotADirectoryError, match=f"'{url}/1.jpg' is not one"):
         ImageFolder(f"{url}/1.jpg")
     with pytest.raises(FileNotFoundError, match=f"'{url}/a' has no folder in it.*'{url}/a/cats'"):
         ImageFolder(f"{url}/a")

@@ -20,7 +20,7 @@ from spdl.store import _requests as crew
 from spdl.store._identity import SecretAddress
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Sender, Transport
-from spdl.store._server_limits import Books, Hedging
+from spdl.store._server_limits import Hedging, RequestCounters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,10 +48,10 @@ class SimulatedServer(Transport):
         self.script = script
         self.sent: list[float] = []
         self.pauses: list[float] = []
-        self.books = Books()
+        self.counters = RequestCounters()
         chance = random.Random(seed)  # noqa: S311 - a script.
         self.sender = Sender(
-            self, self.books, seconds, monotonic=lambda: self.now, sleep=self.sleep, random=chance.random
+            self, self.counters, seconds, monotonic=lambda: self.now, sleep=self.sleep, random=chance.random
         )
 
     def sleep(self, _: threading.Event, seconds: float) -> None:
@@ -67,7 +67,7 @@ class SimulatedServer(Transport):
         try:
             return self.sender.answer(request or Request("a", 0, 100), self.sender.until())
         finally:
-            assert self.books.statistics().in_flight == 0
+            assert self.counters.statistics().in_flight == 0
             self.sender.close()
 
 
@@ -105,7 +105,7 @@ def test_a_failed_attempt_is_repeated_after_a_pause() -> None:
     assert bytes(server.ask().content) == b"good"
     assert 0 < server.pauses[0] <= 0.1
     assert 0 < server.pauses[1] <= 0.2
-    found = server.books.statistics()
+    found = server.counters.statistics()
     assert (found.requests, found.answers, found.broken, found.throttled, found.retries) == (3, 1, 1, 1, 2)
 
 
@@ -155,28 +155,28 @@ def test_answers_that_stay_wrong_are_not_asked_for_all_the_time(kind: str) -> No
 def test_silence_ends_an_attempt_and_then_the_request() -> None:
     server = outcomes(Reply(0, None), Reply(0.04, b"good"))
     server.ask()
-    assert server.books.statistics().late == 1
+    assert server.counters.statistics().late == 1
     server = outcomes(Reply(0, None))
     with pytest.raises(StoreError, match=r"nothing was heard \(attempt \d, after \d+"):
         server.ask()
     assert server.now - START <= 120
 
 
-def take_all_places(books: Books) -> list[threading.Lock]:
+def take_all_places(counters: RequestCounters) -> list[threading.Lock]:
     turns = []
-    while books.has_room:
+    while counters.has_room:
         turns.append(threading.Lock())
-        assert books.begin(turns[-1], 0)
+        assert counters.begin(turns[-1], 0)
     return turns
 
 
 def test_a_request_that_waits_for_its_turn_ends_in_time() -> None:
     server = SimulatedServer(lambda *_: Reply(0.04, b"good"), seconds=0.2)
-    turns = take_all_places(server.books)
+    turns = take_all_places(server.counters)
     with pytest.raises(StoreError, match=r"^no answer in 0\.2 s: too many other requests were under way$"):
         server.sender.answer(Request("a", 0, 100), server.sender.until())
     assert not server.sent
-    server.books.end(turns[0])
+    server.counters.end(turns[0])
     assert bytes(server.sender.answer(Request("a", 0, 100), server.sender.until()).content) == b"good"
     server.sender.close()
 
@@ -186,10 +186,10 @@ def test_a_deadline_names_the_last_failure() -> None:
 
     def wait_while_others_come(_: threading.Event, seconds: float) -> None:
         server.now += seconds
-        take_all_places(server.books)
+        take_all_places(server.counters)
 
     server.sleep = wait_while_others_come  # type: ignore[method-assign]
-    server.sender = Sender(server, server.books, 0.2, monotonic=lambda: server.now, sleep=server.sleep)
+    server.sender = Sender(server, server.counters, 0.2, monotonic=lambda: server.now, sleep=server.sleep)
     with pytest.raises(StoreError, match=r"^no answer in 0\.2 s: too many other .* under way; attempt 1 failed: busy$"):
         server.sender.answer(Request("a", 0, 100), server.sender.until())
     server.sender.close()
@@ -199,9 +199,9 @@ class SimulatedStore(RemoteStore):
     def __init__(self, server: SimulatedServer) -> None:
         self._server = server
         super().__init__(SecretAddress("http://host"), server.sender.seconds)
-        self._sender, self._books = server.sender, server.books
+        self._sender, self._request_counters = server.sender, server.counters
 
-    def _make_transport(self, _: Books) -> SimulatedServer:
+    def _make_transport(self, _: RequestCounters) -> SimulatedServer:
         return self._server
 
 
@@ -246,10 +246,10 @@ def test_every_request_has_its_own_answer_once(script: list[str], count: int) ->
         assert script.count("cut") >= 8, "otherwise there is no reason to give up"
     else:
         assert found == {start: b"%d" % start for start in range(count)}
-        counted = server.books.statistics()
+        counted = server.counters.statistics()
         assert counted.answers == count
         assert counted.requests == len(server.sent) == count + counted.retries
-    assert wait_until(lambda: server.books.statistics().in_flight == 0, 60)
+    assert wait_until(lambda: server.counters.statistics().in_flight == 0, 60)
     server.sender.close()
 
 
@@ -262,24 +262,24 @@ def test_an_error_ends_the_whole_call() -> None:
 
 
 def test_places_are_given_in_turn_and_no_more_than_the_limit() -> None:
-    books, order = Books(), list[int]()
-    turns = take_all_places(books)
+    counters, order = RequestCounters(), list[int]()
+    turns = take_all_places(counters)
     assert len(turns) == 8
 
     def begin(number: int) -> None:
-        assert books.begin(threading.Lock(), 60)
+        assert counters.begin(threading.Lock(), 60)
         order.append(number)
 
     with ThreadPoolExecutor(5) as pool:
         for number in range(5):
             pool.submit(begin, number)
-            assert wait_until(lambda number=number: len(books._waiting) == number + 1, 60)  # type: ignore[misc]
-        assert books.statistics().in_flight == books.statistics().limit == 8
+            assert wait_until(lambda number=number: len(counters._waiting) == number + 1, 60)  # type: ignore[misc]
+        assert counters.statistics().in_flight == counters.statistics().limit == 8
         for number in range(5):
-            books.end(turns.pop())
+            counters.end(turns.pop())
             assert wait_until(lambda number=number: len(order) == number + 1, 60)  # type: ignore[misc]
     assert order == [0, 1, 2, 3, 4]
-    assert books.statistics().waited_seconds > 0
+    assert counters.statistics().waited_seconds > 0
 
 
 # ---- hedges -------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ Cursor: TypeAlias = dict[str, Any] | None
 
 
 class Steps(Protocol):
-    """What is known of the steps of an epoch before they are made."""
+    """The steps of an epoch, as far as they are known before they are made."""
 
     world: World
     even_batches: bool

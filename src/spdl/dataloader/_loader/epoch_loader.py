@@ -38,7 +38,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     A loader adds the steps of an epoch and the stages that make a batch of each. The loaders document the arguments.
 
     Args:
-        media: What messages call the samples.
+        media: The name of the samples in messages.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             raise ValueError(
                 f"This state is from rank {rank} of {world_size} at the end of an epoch in which others have one "
                 "batch more (even_batches=False), so it does not tell whether they have received it. Give each rank "
-                "its own state, or that of a rank that has most batches."
+                "its own state, or the state of a rank with the most batches."
             )
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():

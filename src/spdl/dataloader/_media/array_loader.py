@@ -171,7 +171,7 @@ class ArrayRows(Sequence[ArraySample]):
 
     It is a sequence of `spdl.source.ArraySample` records, and a source of `ArrayLoader`, whose `data` and `label` say
     which array is which. A batch is gathered from the arrays by one operation for each. The arrays of an uncompressed
-    file are views of the mapped file, of which only the rows that are asked for are read; those of a compressed one are
+    file are views of the mapped file, which is read only where rows are asked for. Arrays of a compressed file are
     inflated and kept in memory.
 
     Args:
@@ -410,7 +410,7 @@ def _to_labels(labels: Any) -> Any:
 class ArrayLoader(MediaLoader[LabelledBatch]):
     """A loader of npz and npy files, or of the rows of large arrays: shuffled, shared among ranks, in batches.
 
-    It is to arrays what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
+    It works as `ImageLoader` does, but on arrays: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `LabelledBatch`: it unpacks as ``data, label``, and all other arrays of the files are
     fields by their names. One native call copies or inflates the arrays of all npz files of a batch into their rows,
     without the GIL.

@@ -80,7 +80,7 @@ class SoundReader(MediaReader):
 class AudioLoader(MediaLoader[SoundBatch]):
     """A loader of labelled sounds: shuffled, sampled, resampled, shared among ranks, in batches.
 
-    It is to sounds what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
+    It works as `ImageLoader` does, but on sounds: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `SoundBatch`: it unpacks as sounds and labels, and has a mask. One native call
     decodes, mixes and resamples a part of each sound of a batch, without the GIL.
 

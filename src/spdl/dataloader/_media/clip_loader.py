@@ -134,7 +134,7 @@ class ClipReader(MediaReader):
 class ClipLoader(MediaLoader[ClipBatch]):
     """A loader of labelled clips: shuffled, sampled, normalised, shared among ranks, in batches.
 
-    It is to videos what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
+    It works as `ImageLoader` does, but on videos: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `ClipBatch`: it unpacks as clips and labels, and has a mask. One native call decodes,
     resizes and normalises a clip of each video of a batch, without the GIL.
 

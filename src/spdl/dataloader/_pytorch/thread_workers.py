@@ -177,7 +177,7 @@ _DEVICES = ("cpu", "cuda")
 class InheritedContext:
     """The context variables and modes of PyTorch of the thread that makes it: of a loop under ``torch.no_grad``, say.
 
-    Among the context variables are those of ``decimal`` and, from NumPy 2 on, of ``numpy.errstate``.
+    Context variables hold the settings of ``decimal`` and, from NumPy 2 on, of ``numpy.errstate``.
     """
 
     def __init__(self) -> None:

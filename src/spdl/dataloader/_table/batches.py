@@ -14,7 +14,7 @@ class Jagged(NamedTuple):
 
     The elements of row ``i`` are ``values[offsets[i]:offsets[i + 1]]``.
     ``torch.nested.nested_tensor_from_jagged(values, offsets)`` and ``EmbeddingBag(values, offsets[:-1])`` take the two
-    as they are.
+    unchanged.
 
     Example:
         >>> import numpy as np

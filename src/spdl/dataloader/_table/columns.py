@@ -241,7 +241,7 @@ def _plan(name: str, type_: Any, values: Any, fill: Any) -> Column:
 
 
 def _number_type(type_: Any) -> tuple[Any, np.dtype[Any]]:
-    """Return the type in which numbers are kept, and that of arrays.
+    """Return the type in which numbers are kept, and the type of their arrays.
 
     Raises:
         TypeError: If they are not numbers.

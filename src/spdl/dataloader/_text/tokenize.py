@@ -236,7 +236,7 @@ class _HuggingFace(_Encoder):
     """A tokenizer of ``tokenizers``. Each thread has a copy: changing one while another thread encodes is an error.
 
     Args:
-        tokenizer: The tokenizer, which stays as it is.
+        tokenizer: The tokenizer, which is not changed.
         add_special_tokens: Whether its template is used.
     """
 

@@ -118,7 +118,7 @@ _VERSION = 1
 def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     """Find the members of a tar archive, once.
 
-    From an archive behind a URL, only the headers are read. Its index is kept in the user's cache folder, for this
+    If the archive has a URL, only the headers are read. Its index is kept in the user's cache folder, for this
     version of the archive.
 
     The index is stored beside the archive as ``PATH.index``, readable for everyone who may read the archive. Later

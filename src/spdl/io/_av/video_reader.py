@@ -231,7 +231,7 @@ class VideoReader:
 
     @property
     def rotation(self) -> int:
-        """The degrees by which a viewer turns the pictures clockwise, which is 0, 90, 180 or 270."""
+        """How many degrees a viewer turns the pictures clockwise: 0, 90, 180 or 270."""
         return self._native.rotation()
 
     def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> Any:

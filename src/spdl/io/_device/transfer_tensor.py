@@ -39,7 +39,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
     """Copy the tensors of a batch to this process's GPU, or to another one.
 
     The copies run on a stream that belongs to the calling thread, through pinned memory, and the call returns when they
-    have finished. Any stream may then use the tensors at once. In a thread of its own, as with the ``transfer_fn`` of
+    have finished. Any stream may then use the tensors at once. In a separate thread, as with the ``transfer_fn`` of
     `spdl.dataloader.DataLoader`, the call runs beside the training step.
 
     Args:

@@ -209,7 +209,7 @@ class RowWriter:
         return _Found(found, _as_int64(numbers), rows.starts, _sizes(arrays)[numbers])
 
     def _known_ids(self, documents: Any) -> int:
-        """Return the size of the vocabulary: what was given, or else that of the token files."""
+        """Return the size of the vocabulary, as given or else as in the token files."""
         if self.vocab_size is not None:
             return self.vocab_size
         return getattr(documents, "vocab_size", None) or _LARGEST

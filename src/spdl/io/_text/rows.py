@@ -78,7 +78,7 @@ class MappedDocuments(Protocol):
 
 
 class ReadDocuments(Protocol):
-    """Documents of which parts are read, many at once."""
+    """Documents that can be read in part, many at once."""
 
     @property
     def lengths(self) -> NDArray[np.integer]:

@@ -117,7 +117,7 @@ def answer(path: str) -> None:
         elif are_seconds(seconds):
             _Recording(connection, channel).run(seconds)
         else:
-            channel.say(error="it was asked for a time that is none")
+            channel.say(error="the requested time is invalid")
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ class ProcessRequest:
 
     def _listen(self) -> None:
         if not is_private(self._path.parent):
-            raise RecordingError(f"{self._path.parent} has to be a folder of yours that nobody else may open")
+            raise RecordingError(f"{self._path.parent} must be your own folder, and closed to other users")
         # The process finds it when this one listens. Until then, others would take it for a request that was left.
         temporary = self._path.with_name(f"{self._path.name.removesuffix(REQUEST)}-{os.getpid()}{_BEGUN}")
         temporary.unlink(missing_ok=True)

@@ -70,9 +70,9 @@ class MessageStream:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise MessageStreamError("a line is no JSON") from error
+            raise MessageStreamError("a line is not JSON") from error
         if not isinstance(message, dict):
-            raise MessageStreamError("a line is no object")
+            raise MessageStreamError("a line is not an object")
         return message
 
     def receive(self, size: int, seconds: float) -> Iterator[bytes]:

@@ -176,7 +176,7 @@ class BackgroundTask:
 
     A task is cancelled when the stages have finished or the pipeline stops. An exception that the task or its factory
     raises before that is logged and otherwise ignored, since the task is not part of the work. A task may also return
-    earlier. A task that ignores its cancellation is left behind after a second, and a warning names it.
+    earlier. A task that ignores its cancellation is abandoned after a second, and a warning names it.
 
     Example:
         >>> import asyncio

@@ -25,7 +25,7 @@ THREE = LeftOpen(3)
 
 
 def positive_or_open(argument: str, value: Any, *, wrong_type: type[Exception] = TypeError) -> int:
-    """Return the value as an int of at least 1, and a default as it is; see `check_int`."""
+    """Return the value as an int of at least 1, and a default unchanged; see `check_int`."""
     return value if isinstance(value, LeftOpen) else positive(argument, value, wrong_type=wrong_type)
 
 
@@ -46,8 +46,7 @@ def name_of(op: object) -> str:
 def place_of(op: object) -> str:
     """Return a function's name, file and line.
 
-    For a class this is the line of its ``__init__``, for an object with ``__call__`` that of this method, and for a
-    generator that of its function.
+    The line is where ``__init__`` of a class, ``__call__`` of an object, or a generator's function begins.
     """
     function = _unwrapped(op)
     name = getattr(function, "__qualname__", None)
@@ -105,13 +104,13 @@ else:
     U = TypeVar("U")
 
 
-# Keep the keys of results, batches and further sources apart from each other, and from those of the items themselves.
+# Keep the keys of results, batches and further sources apart from each other, and from the keys of items.
 _RESULT, _BATCH, _SOURCE = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
 class ItemContext:
-    """The origin of an item: its epoch, its place in it, and a random key of its own.
+    """The origin of an item: its epoch, its place in it, and its own random key.
 
     An op gets it if a parameter other than the item is annotated with this class, whatever the parameter's name is. It
     is passed by keyword. Works for functions, generators, async ops, and ops in executors and in regions. Other ops
@@ -154,7 +153,7 @@ class ItemContext:
 
         Threads, the order of loading, the number of processes and a resume do not matter. Make a generator of it, such
         as ``random.Random(key)`` or ``numpy.random.default_rng(key)``. Items that a generator made of one item have
-        different keys. That of a batch is made of its first member's; see `keys` for those of the members.
+        different keys. A batch's key is made of its first member's; see `keys` for the keys of the members.
 
         Args:
             seed: The seed of the run: any int.

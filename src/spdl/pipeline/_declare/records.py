@@ -64,7 +64,7 @@ class FailurePolicy:
     on_timeout: OnTimeout = "report"
 
 
-# No maximum of its own, no retries, no callback, no timeout.
+# No maximum for this stage alone, no retries, no callback, no timeout.
 DEFAULT_POLICY = FailurePolicy()
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from spdl._check import check_int, check_seconds
 from spdl.pipeline._elsewhere.memory import Returns, block_size
 
-# What comes in place of a block that is given back when the arena is shut down.
+# Comes in place of a block that is given back when the arena is shut down.
 SHUT_DOWN = (1 << 64) - 1
 
 
@@ -20,7 +20,7 @@ class Bound(NamedTuple):
 
     Attributes:
         size: Bytes in all.
-        segment: The unit of which each item takes a multiple, in bytes.
+        segment: Each item takes a multiple of this many bytes.
         timeout: Seconds to wait until there is room for an item.
     """
 
@@ -37,7 +37,7 @@ class Bound(NamedTuple):
         return self.amount(size) <= self.size
 
     def room(self) -> Room:
-        """Return the room within the bound, all of which is left."""
+        """Return the room within the bound, with nothing in it."""
         return Room(self)
 
 
@@ -54,7 +54,7 @@ class Room:
         """Return whether there is room for an item of that many bytes.
 
         Raises:
-            BufferError: If there is none, and nobody should wait for it.
+            BufferError: If there is not enough, and the caller does not wait.
         """
         if self.bound.amount(size) <= self._left:
             return True
@@ -163,7 +163,7 @@ class Arena:
         self._closed = True
 
     def unlink(self) -> None:
-        """Do the same as `close`: the memory has no name that could be left behind."""
+        """Do the same as `close`: the memory has no name that could outlive it."""
         self.close()
 
     def _open_ledger(self) -> Ledger:
@@ -178,7 +178,7 @@ class SharedMemoryRingBuffer(Arena):
     Give it to `iterate_in_subprocess` or `run_pipeline_in_subprocess`, which then owns it. Without an arena, items take
     as much shared memory as they need, and nothing is copied here. With this one, the worker waits while arrays and
     tensors of that many bytes are on their way. As you receive copies, what you keep does not count. An item whose
-    arrays are larger than the whole arena is sent all the same, with a warning that counts such items. Objects without
+    arrays are larger than the whole arena is still sent, with a warning that counts such items. Objects without
     arrays do not count.
 
     The memory has no name and is independent of ``/dev/shm``.
@@ -232,7 +232,7 @@ class SharedMemorySegmentPool(Arena):
     as much shared memory as they need. With this one, the worker waits while all segments are in use. The arrays and
     tensors of an item count as one segment, or as several if they are larger than one, until nothing refers to them any
     more. They are yours to change, and stay valid for as long as you keep them, whatever ends. An item whose arrays are
-    larger than all segments is sent all the same, with a warning that counts such items. Objects without arrays do not
+    larger than all segments is still sent, with a warning that counts such items. Objects without arrays do not
     count.
 
     The memory has no name and is independent of ``/dev/shm``.

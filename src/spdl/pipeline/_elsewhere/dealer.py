@@ -38,8 +38,8 @@ class Sent:
         self.deaths = 0
         # Its only result has taken its place in the lineage.
         self.passed_on = False
-        # What should be released when nothing is left of it, in this order; the origins of results of generators, by
-        # the numbers that lead to them; and that of results that several items have become.
+        # Released in this order when nothing is left of it: the origins of results of generators, by the numbers that
+        # lead to them, and the origin of results that several items have become.
         self._origins: list[Group] = []
         self._paths: dict[tuple[int, ...], Results | None] = {}
         self._foreign: Foreign | None = None
@@ -129,8 +129,8 @@ class Peer:
         sent: The items that it has, by their numbers.
         waiting: How many of them its stages have not taken yet.
         sending: Whether a thread sends something to it.
-        names: What the results are called that have come and were not passed on; ``values`` holds these.
-        report: What else has come with them.
+        names: The names of results that have come and were not passed on; ``values`` holds the results.
+        report: The rest of the message that they came in.
         paused: Whether nothing more is received, since these find no room.
         busy: Whether a thread passes them on.
         begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
@@ -156,7 +156,7 @@ class Peer:
         self.ending = False
         self.ends_owed = 0
         self.told: list[Extract] | None = None
-        # What it has told about the CPU, and the concurrencies that it was told, by the places of stages.
+        # Its latest report about the CPU, and the concurrencies that were sent to it, by the places of stages.
         self._load = Load(0.0, 0.0)
         self._limits: dict[int, int] = {}
         self._next_number = 0
@@ -185,11 +185,11 @@ class Peer:
         self.sending = False
 
     def owes_end(self) -> None:
-        """Note that it is told about the end of an epoch or of the input."""
+        """Note that the end of an epoch or of the input was sent to it."""
         self.ends_owed += 1
 
     def news_of(self, limits: dict[int, int]) -> dict[int, int]:
-        """Return the concurrencies that it has yet to be told, and note that it is told."""
+        """Return the concurrencies that were not sent to it yet, and note that they are."""
         news = {place: each for place, each in limits.items() if self._limits.get(place) != each}
         self._limits.update(news)
         return news
@@ -214,8 +214,8 @@ class Peer:
         self._taken += count
         self._seconds += seconds
         if self._taken and self._seconds:
-            # What passes between two reports would say more about the machine than about the stages: if that is busy,
-            # the more items cross at once, the better.
+            # The time between two reports would say more about the machine than about the stages: if the machine is
+            # busy, the more items cross at once, the better.
             self.item_seconds += (self._seconds / self._taken - self.item_seconds) / 4
             self._taken = 0
             self._seconds = 0.0

@@ -15,7 +15,6 @@ from spdl._locate import callers_line
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
-from spdl.pipeline._elsewhere.interpreter import interpreter_maker
 from spdl.pipeline._elsewhere.lane import PeerGone
 from spdl.pipeline._elsewhere.lane_reader import Message
 from spdl.pipeline._elsewhere.pipeline_runner import RandomStates, make_runner
@@ -30,7 +29,7 @@ from spdl.pipeline._elsewhere.serve import (
     kind_of,
     number_of,
 )
-from spdl.pipeline._elsewhere.worker_process import GRACE, WorkerInterpreter, WorkerProcess
+from spdl.pipeline._elsewhere.worker_process import GRACE, WorkerInterpreter, WorkerProcess, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 
 if TYPE_CHECKING:
@@ -302,10 +301,10 @@ def iterate_in_subprocess(
             takes with any ``buffer_size``. All of them take memory.
         initializer: A callable without arguments, or a sequence of them. They are called in order in the worker
             process, before ``fn``.
-        mp_context: How the process is started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. The default is that of
-            `multiprocessing`. With ``fork``, ``fn`` and the initializers may be anything, but locks that other threads
-            hold are copied as they are, and torch, if it is loaded, computes with one thread there, since its pool of
-            threads is not forked. With the others, ``fn`` and the initializers are pickled.
+        mp_context: How the process is started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. The default is
+            `multiprocessing`'s. With ``fork``, ``fn`` and the initializers may be anything, but locks that other
+            threads hold stay locked there, and torch, if it is loaded, computes with one thread there, since its pool
+            of threads is not forked. With the others, ``fn`` and the initializers are pickled.
         timeout: Seconds that the worker may be silent: while it starts, while ``fn`` and the initializers run, and
             before each item that you wait for. None, or infinity, waits as long as it takes.
         daemon: Whether the process is a daemon in the sense of `multiprocessing`, which may not have children. The
@@ -380,11 +379,11 @@ def run_pipeline_in_subprocess(
     once and works ahead between passes, and each ``for`` is one epoch. If you leave a loop early, that epoch is
     abandoned, and the next one begins with a new pipeline.
 
-    The process begins with the current state of the random generators of this process, which does not change here:
-    those of `random`, of numpy's functions and of torch on the CPU, if these libraries have been imported.
+    The process begins with this process's current state of the random generators of `random`, of numpy's functions and
+    of torch on the CPU, if these libraries have been imported. The state does not change here.
 
     Stages' thread and process pools of the standard library are recreated there with the same arguments. Other
-    executors are sent as they are; unless the process is forked, they must be picklable. The defaults of
+    executors are sent unchanged; unless the process is forked, they must be picklable. The defaults of
     `spdl.pipeline.config` apply there only if the process is forked. Otherwise an initializer can set them.
 
     In diagnostic mode (see `spdl.pipeline.config.is_diagnostic_mode_enabled`) the pipeline is profiled there when you

@@ -1,10 +1,9 @@
-"""A lane: items from one process to another. What its two ends agree on; see `lane_writer` and `lane_reader`.
+"""A lane: items from one process to another, and the layout that its ends `lane_writer` and `lane_reader` share.
 
 A lane is a memory that both map, two counters, and a pipe. At the beginning of the memory is a ring of messages; the
 rest is a slab of blocks for what is large. The writer copies a message into the ring and adds its size to `Ends.sent`,
-which wakes the reader. The reader adds what it is done with to `Ends.taken`, and writes the blocks that nobody refers
-to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no state of its
-own.
+which wakes the reader. The reader adds what it is done with to `Ends.taken`, and writes the blocks that nothing refers
+to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no other state.
 
 If a process may map only a limited amount, both map the ring and a part of the slab. An item that finds no room there,
 be it because items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it

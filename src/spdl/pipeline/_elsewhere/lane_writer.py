@@ -1,4 +1,4 @@
-"""The writing end of a lane."""
+"""The writing end of a lane, and the memory in it for arrays that will leave this process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl._check import check_int
 from spdl.pipeline._elsewhere.lane import (
     APART,
     COUNT_SHIFT,
@@ -82,7 +83,7 @@ class LentBlocks:
         self._users[begin] += 1
 
     def leave(self, blocks: Iterable[int]) -> Iterator[int]:
-        """Note that the receiver, or whoever, has given blocks back, and yield those that are free now."""
+        """Note that blocks were given back, and yield those that are free now."""
         for begin in blocks:
             users = self._users.get(begin)
             if users is None:
@@ -140,7 +141,7 @@ class LaneWriter:
         self._signs = list(signs)
         self._view = memoryview(ends.memory.map())
         self._mapped = ends.memory.mapped
-        # What is bounded anyway is not given back and taken again.
+        # With a bound, memory is not given back to the system and taken again.
         self._slab = Slab(ends.memory, ends.ring, self._mapped, 0 if arena is None else arena.bound.size)
         # For what finds no room there, if this process may map only so much.
         self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
@@ -427,3 +428,61 @@ def _copy(view: memoryview, begin: int, content: Any) -> None:
         for position in range(0, length, _COPY_AT_ONCE):
             part = source[position : position + _COPY_AT_ONCE]
             view[begin + position : begin + position + len(part)] = part
+
+
+class _Here:
+    """The lane for the items of this process, if it is a worker."""
+
+    writer: LaneWriter | None = None
+
+
+def serve_storage(writer: LaneWriter) -> None:
+    """Let `shared_storage` take memory from the lane that carries items out of this process."""
+    _Here.writer = writer
+
+
+def _forget() -> None:
+    # Nothing leaves a forked process by that lane, and the worker would not know about memory that it takes there.
+    _Here.writer = None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def shared_storage(size: int) -> memoryview:
+    """Return memory for an item that will leave this process, if there is a process for it to leave.
+
+    In a worker process, the memory is shared with the process that receives the items. An array that lies in it, as a
+    whole or in part, crosses without being copied. So give it as ``storage`` to `spdl.io.load_image_batch` and its
+    relatives, which then decode into shared memory, or make arrays in it, as by ``numpy.frombuffer``. In any other
+    process, the memory is ordinary. So a stage works the same wherever it runs.
+
+    An item that was sent belongs to its receiver: do not write to it any more. The memory is used again when nothing
+    refers to it, here and there.
+
+    Args:
+        size: Bytes.
+
+    Returns:
+        Writable memory, not initialised.
+
+    Raises:
+        TypeError, ValueError: If ``size`` is not a positive int.
+        OSError: If the system does not have that much memory.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.pipeline import iterate_in_subprocess, shared_storage
+        >>> def make():
+        ...     for number in range(3):
+        ...         array = np.frombuffer(shared_storage(8000), np.float64)
+        ...         array[:] = number
+        ...         yield array
+        >>> items = iterate_in_subprocess(lambda: make(), mp_context="fork")
+        >>> [float(array.sum()) for array in items]
+        [0.0, 1000.0, 2000.0]
+        >>> items.close()
+    """
+    size = check_int("size", size, least=1)
+    writer = _Here.writer
+    return memoryview(bytearray(size)) if writer is None else writer.lend(size)

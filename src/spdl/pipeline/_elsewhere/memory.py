@@ -1,7 +1,7 @@
 """Memory that processes share: how it is made, divided into blocks, lent, and given back.
 
-A counter is a number that two processes share, and that wakes the one that takes it. What was written before an
-addition is seen by the thread that takes it: both are calls of the system. So rings need no atomic operations, and a
+A counter is a number that two processes share, and that wakes the one that takes it. A thread that takes an addition
+sees all that was written before it: both are calls of the system. So rings need no atomic operations, and a
 process that is killed at any instruction has either published a message whole, or not at all.
 """
 
@@ -34,7 +34,7 @@ _ROOT = "/"
 
 
 def available_memory() -> int:
-    """Return the bytes that are left of the machine's memory and of the process's groups', or a number too large.
+    """Return how many bytes the machine and the process's control groups have left, or a number too large.
 
     Both versions of control groups are read. The limit of a group bounds all groups in it.
     """
@@ -65,7 +65,7 @@ def _named(text: str, name: str) -> int:
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name))
 
 
-# Who gets the descriptor can neither cut the file off, which would kill readers, nor change these rules.
+# A process with the descriptor can neither cut the file off, which would kill readers, nor change these rules.
 _SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
 
 
@@ -81,7 +81,7 @@ class AnonymousMemory:
     """Memory that can be sent to a child process, as an argument of the process.
 
     It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
-    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. What lies after the
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. The file beyond the
     mapping takes none of the addresses that a process may have only a limited number of (``ulimit -v``).
 
     Args:
@@ -225,7 +225,7 @@ def _make_file() -> int:
 
 _LEAST = 4096
 
-# What a lane keeps of its memory when it needs less, and how many blocks are a time in which the need is measured.
+# How many bytes a lane keeps when it needs less, and over how many blocks the need is measured.
 _KEPT = 64 << 20
 _WINDOW = 256
 
@@ -408,7 +408,7 @@ class Returns:
                 content = self.waiting[: len(content)]
 
     def close(self) -> None:
-        """Close the pipe. Blocks that are given back later are nobody's."""
+        """Close the pipe. Blocks that are given back later are lost."""
         if os.getpid() != self._owner:
             # A thread that this fork does not have may have held the lock when it was forked.
             self._close()
@@ -438,7 +438,7 @@ def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Calla
 
 
 class _Loan:
-    """What makes an array of ctypes a loan: something of Python's own that shows memory, and has a finalizer.
+    """Makes an array of ctypes a loan: an object of the standard library that shows memory, and has a finalizer.
 
     Before Python 3.12, classes that are written in Python cannot show memory otherwise.
     """

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     AnyRaised: TypeAlias = "Raised | RaisedHere"
 
 # The worker's name for a result, by the numbers of the items it was sent: the number, if it is the item's only result;
-# the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
-# of the numbers of all items that went into it.
+# the number and the results' numbers, if it is a result of a generator (of a result of another one, and so on); or a
+# list of the numbers of all items that went into it.
 Name: TypeAlias = "int | tuple[int, ...] | list[int]"
 
 
@@ -198,7 +198,7 @@ class WorkerKind(Protocol):
 
         Raises:
             TypeError: If something that they need cannot be sent to them.
-            RuntimeError: If there can be none here.
+            RuntimeError: If such workers cannot run here.
         """
 
     def start(self, number: int) -> Worker:

@@ -136,8 +136,8 @@ def _reduce_array_to_view(array: Any) -> tuple[Any, ...]:
     dtype = array.dtype
     if dtype.kind not in _NATIVE_KINDS or dtype.char not in _FORMATS:
         raise TypeError(
-            f"An array of {dtype} cannot be sent to another interpreter, where it would be a memoryview: the elements "
-            "of those are booleans, integers, or floats of at most 64 bits. Send it as one of these, such as "
+            f"An array of {dtype} cannot be sent to another interpreter, where it would be a memoryview: elements of "
+            "memoryviews are booleans, integers, or floats of at most 64 bits. Send it as one of these, such as "
             "`array.view(float)` for complex numbers, or the fields of a structured array one by one."
         )
     if not dtype.isnative:
@@ -204,7 +204,7 @@ class ItemPickler:
         reducers: Makes the pickler's table of reducers from the table of multiprocessing.
 
     It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
-    64 KiB or more are pieces of their own, which pickle passes on without copying them.
+    64 KiB or more are separate pieces, which pickle passes on without copying them.
     """
 
     def __init__(self, reducers: Reducers = general_reducers) -> None:

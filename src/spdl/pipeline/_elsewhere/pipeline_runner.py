@@ -143,7 +143,7 @@ def _replace_in_stages(stages: Sequence[Any], replacing: _Replacing) -> tuple[An
 
 
 def _declare(stage: str, executor: Executor, *, daemon: bool) -> DeclaredExecutor | None:
-    """Return a stand-in for the executor, or None for other kinds of executors, which are pickled as they are."""
+    """Return a stand-in for the executor, or None for other kinds of executors, which are pickled unchanged."""
     if _is_used(executor):
         _refuse(stage, executor, "has been used, and its running calls cannot leave this process. Give a new one")
     interpreters = sys.modules.get("concurrent.futures.interpreter")

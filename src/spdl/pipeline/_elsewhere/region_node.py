@@ -150,7 +150,7 @@ class FailedInWorker:
         )
 
     def not_replaced(self, error: Exception) -> RuntimeError:
-        """Return what says that there is no worker in the place of one that has died."""
+        """Return the error for a worker that has died and could not be replaced."""
         what = f"A worker of {self._region.name} has died, and no other could be started"
         failure = RuntimeError(f"{what}: {type_and_message(error)}")
         failure.__cause__ = error.with_traceback(None)
@@ -261,7 +261,7 @@ class RegionNode(Node):
         self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=bool(gathers))
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
-        # That many items may wait here, apart from those of any queue, so that they can cross together.
+        # That many items may wait here, apart from items in queues, so that they can cross together.
         self.places = 0
         self.flush_begun = self.flush_due = False
         # The workers know that nothing more will come.
@@ -281,8 +281,8 @@ class RegionNode(Node):
         self.feeders = ends
 
     def places_in_slots(self) -> int:
-        # What has come is in this process whether it is passed on or not. One by one it would be passed on each time
-        # that somebody makes room, and waking a thread for that takes longer than ten items.
+        # Results that have come are in this process whether they are passed on or not. One by one they would be passed
+        # on each time that there is room, and waking a thread for that takes longer than ten items.
         return self.concurrency if self.output.guard else self.most
 
     def keeps_order(self) -> bool:
@@ -371,7 +371,7 @@ class RegionNode(Node):
         sent = peer.sent.get(name if isinstance(name, int) else name[0])
         if sent is None or sent.ticket is None or self.order.is_head(sent.ticket):
             return self.has_room(0)
-        # It waits in its ticket, of which there is a bounded number.
+        # It waits in its ticket, and the number of tickets is bounded.
         return True
 
     # ---- turns ----
@@ -524,7 +524,7 @@ class RegionNode(Node):
                     self.engine.emit(self, entry)
 
     def end(self, sent: Sent) -> None:
-        """End an item of which nothing is left in its worker. Called with the lock held."""
+        """End an item that has left nothing in its worker. Called with the lock held."""
         if self.engine.stopping or self.cancelled:
             return
         sent.release(self.engine.lineage)

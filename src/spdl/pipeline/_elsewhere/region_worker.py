@@ -691,7 +691,7 @@ def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
         job: The work.
         engines: Filled with the engine.
     """
-    # Its lines are logged like those of any other pipeline here.
+    # Its lines are logged like any other pipeline's here.
     place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=engines.append)
     try:
         work(end, lambda: job, place)

@@ -20,9 +20,9 @@ from weakref import WeakSet
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
-from spdl.pipeline._elsewhere.interpreter import RunningInterpreter, interpreter_maker
 from spdl.pipeline._elsewhere.messages import Job, WorkerKind, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
+from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread
 
@@ -75,7 +75,7 @@ _SERVER_SECONDS = 5.0
 _TRY_AGAIN = 0.02
 _MOST_LOST = 3
 
-# What multiprocessing takes for the status of a process whose fork server has ended before it could tell.
+# The status that multiprocessing reports for a process whose fork server has ended before it could say.
 _UNKNOWN = 255
 
 _INHERITED = (
@@ -127,7 +127,7 @@ class Processes:
                 stacklevel=2,
             )
 
-    def start(self, number: int) -> _Process:
+    def start(self, number: int) -> _WorkerProcess:
         """Start a process.
 
         Raises:
@@ -137,7 +137,7 @@ class Processes:
         lost = 0
         while True:
             try:
-                return _Process(multiprocessing.get_context(self._method), self._payload, number)
+                return _WorkerProcess(multiprocessing.get_context(self._method), self._payload, number)
             except ChildProcessError as error:
                 if self._method != "forkserver":
                     raise
@@ -161,7 +161,7 @@ class Processes:
         return [payload]
 
 
-class _Process:
+class _WorkerProcess:
     """A worker process and the connection to it. It is the region's thread's.
 
     Args:
@@ -238,7 +238,7 @@ def _method() -> str:
 _FORKS: list[int] = []
 os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
 
-_LIVE: WeakSet[_Process | _Interpreter] = WeakSet()
+_LIVE: WeakSet[_WorkerProcess | _WorkerInterpreter] = WeakSet()
 
 
 def _close_all() -> None:
@@ -278,10 +278,10 @@ class Interpreters:
         _check_place("The initializer", region, job.initializer)
         self._payload = packed(region, job)
 
-    def start(self, number: int) -> _Interpreter:  # noqa: ARG002 - as the others.
+    def start(self, number: int) -> _WorkerInterpreter:  # noqa: ARG002 - as the others.
         """Start an interpreter."""
         assert self._make is not None
-        return _Interpreter(self._make, self._payload)
+        return _WorkerInterpreter(self._make, self._payload)
 
     def let_go(self) -> list[Any]:
         """Forget the work."""
@@ -289,7 +289,7 @@ class Interpreters:
         return []
 
 
-class _Interpreter:
+class _WorkerInterpreter:
     """A worker interpreter and the connection to it. It cannot be killed."""
 
     def __init__(self, make: Callable[[], Any], payload: bytes) -> None:
@@ -306,7 +306,7 @@ class _Interpreter:
         try:
             self.channel.started_here(self._interpreter.sign)
         except BaseException:
-            # There are no addresses left, say. It ends by itself, since this end is closed.
+            # No addresses are left, say. The worker ends by itself, since this end is closed.
             self.end(grace=0.0)
             raise
         _LIVE.add(self)
@@ -361,10 +361,10 @@ class Threads:
         # If there is one that cannot be, it shows here.
         self._stages_of_one_worker(job)
 
-    def start(self, number: int) -> _Threads:
+    def start(self, number: int) -> _WorkerThreads:
         """Start a worker."""
         assert self._job is not None
-        return _Threads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
+        return _WorkerThreads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
 
     def _stages_of_one_worker(self, job: Job) -> tuple[StageConfig, ...]:
         return tuple(self._own(stage) for stage in job.stages)
@@ -380,7 +380,7 @@ class Threads:
         except Exception as error:
             raise TypeError(
                 f"Stage {stage.name!r}: the aggregator cannot be copied for each of the workers of {self._region}: "
-                f"{error}. Leave it behind the region, or give its class a method `__deepcopy__`."
+                f"{error}. Put it after the region, or give its class a method `__deepcopy__`."
             ) from error
 
     def let_go(self) -> list[Any]:
@@ -389,7 +389,7 @@ class Threads:
         return [job]
 
 
-class _Threads:
+class _WorkerThreads:
     """A worker: a thread that begins others, and the connection to it."""
 
     def __init__(self, job: Job, number: int) -> None:

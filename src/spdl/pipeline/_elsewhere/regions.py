@@ -221,7 +221,7 @@ class Staff:
 
         Raises:
             TypeError: If something that the workers need cannot be sent to them.
-            RuntimeError: If there can be none here.
+            RuntimeError: If such workers cannot run here.
         """
         assert self._job is not None
         self._kind.prepare(region.name, self._job)
@@ -352,7 +352,7 @@ class Staff:
             unread = [peer for peer in listened if peer in self._unread]
             dead = self._receive_all(region, unread or self._await(engine, listened))
             if dead:
-                # What the others have told by now is known before the items of the dead are dealt out again: one may
+                # The others' messages are read before the items of the dead are dealt out again: one of the others may
                 # have begun, and so get them in place of a process that begins only now.
                 dead += self._receive_all(region, [peer for peer in listened if peer not in dead])
             for peer in dead:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._elsewhere.lane import Ends, ItemNotSent
-from spdl.pipeline._elsewhere.lane_writer import LaneWriter
+from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter
-from spdl.pipeline._elsewhere.storage import serve_storage
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
 from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, pack, pack_error
@@ -54,7 +53,7 @@ class MessageKind(IntEnum):
     ERROR = 3
 
 
-# A message's number is that of its pass, with its kind in the lowest bits.
+# A message's number is the number of its pass, with its kind in the lowest bits.
 _KIND_BITS = 2
 _NUMBERS = 1 << 31
 
@@ -86,7 +85,7 @@ def ring_size(buffer_size: int) -> int:
 
 
 def items_per_report(buffer_size: int) -> int:
-    """Return how many items the parent takes between its reports, each of which costs more than taking a small item."""
+    """Return how many items the parent takes between its reports. A report costs more than taking a small item."""
     return max(1, min(buffer_size // 8, _MOST_PER_REPORT))
 
 

@@ -56,10 +56,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, Ends, PeerGone, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader
-from spdl.pipeline._elsewhere.lane_writer import LaneWriter
+from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.memory import Counter
 from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
-from spdl.pipeline._elsewhere.storage import serve_storage
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._elsewhere.pickling import Reducers
 
 
-class _End:
+class _ChannelEnd:
     """The common part of both ends."""
 
     def __init__(self, out: Ends, into: Ends) -> None:
@@ -180,7 +179,7 @@ class _End:
 
     def _close(self) -> bool:
         """Wake the thread that waits at this end, and close it when they have left. Return False if it was closed."""
-        # Another thread may close it at the same time: the numbers of closed descriptors are soon those of other files.
+        # Another thread may close it at the same time, and other files soon get the numbers of closed descriptors.
         with self._closing:
             if self._closed:
                 return False
@@ -202,14 +201,14 @@ class _End:
         (self._into if reader is None else reader).close()
 
 
-class WorkerEnd(_End):
+class WorkerEnd(_ChannelEnd):
     """The worker's end of a channel. It can be pickled only as an argument of the worker's process."""
 
     def __getstate__(self) -> object:
         return self._out, self._into
 
     def __setstate__(self, state: Any) -> None:
-        _End.__init__(self, *state)
+        _ChannelEnd.__init__(self, *state)
 
     def numbers(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return what `begin_in_interpreter` takes: numbers, which another interpreter of this process can be given."""
@@ -239,7 +238,7 @@ class WorkerEnd(_End):
             self._close()
 
 
-class ParentEnd(_End):
+class ParentEnd(_ChannelEnd):
     """The parent's end of a channel to one worker, which makes the worker's end too.
 
     Raises:

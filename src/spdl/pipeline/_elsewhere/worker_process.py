@@ -6,15 +6,15 @@ import atexit
 import contextlib
 import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
-from threading import RLock
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
-from spdl.pipeline._elsewhere.interpreter import RunningInterpreter
 from spdl.pipeline._elsewhere.lane import Ends, NotReadable, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader, Message
 from spdl.pipeline._elsewhere.serve import ParentOrder, Payload, ProcessEnds, ring_size, serve
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Inbox(LaneReader):
-    """Receives the messages of a worker, each of which has one item."""
+    """Receives the messages of a worker, one item in each."""
 
     def load_item(self, message: Message) -> Any:
         """Unpickle and return the content of the message just received. This may run code of the user."""
@@ -48,7 +48,7 @@ class WorkerProcess:
         context: The multiprocessing context that starts the process.
         payload: The work for the process.
         buffer_size: How many items may be under way.
-        ledger: What bounds the arrays, if they are bounded.
+        ledger: Bounds the arrays, if they are bounded.
         daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
     """
 
@@ -165,6 +165,90 @@ def _end_all() -> None:
 
 atexit.register(_end_all)
 os.register_at_fork(after_in_child=_forget_all)
+
+
+# The program that a new interpreter begins with, with the variables that it is given.
+_PRELUDE = "import sys\nsys.path[:] = search_path\n"
+
+
+def interpreter_maker(name: str) -> Callable[[], Any]:
+    """Return the function that makes an interpreter.
+
+    Args:
+        name: The part that asks for one, for the message.
+
+    Raises:
+        RuntimeError: If this Python has none.
+    """
+    try:
+        from concurrent import interpreters  # type: ignore[attr-defined] # noqa: PLC0415 - Python 3.14 has it.
+    except ImportError:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise RuntimeError(f"{name} requires Python 3.14 or later. Current version: {version}") from None
+    make: Callable[[], Any] = interpreters.create
+    return make
+
+
+class RunningInterpreter:
+    """An interpreter. It cannot be killed: if code there never returns, it stays, and the process does not end.
+
+    Args:
+        make: Makes one with the methods of `concurrent.interpreters.Interpreter`.
+        program: The program that it runs.
+        variables: The variables in the program's main module: bytes, strings, numbers, and tuples of these.
+        handles: Called when it has ended, in order: what it has copies of can be closed then.
+
+    Attributes:
+        sign: A descriptor that becomes readable when it has ended.
+        why: The reason for its end, in words, if it raised something.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        program: str,
+        variables: dict[str, Any],
+        handles: Sequence[Callable[[], None]],
+    ) -> None:
+        with ExitStack() as undo:
+            interpreter = make()
+            undo.callback(interpreter.close)
+            interpreter.prepare_main(search_path=tuple(sys.path), **variables)
+            self.why = ""
+            self.sign, running = os.pipe()
+            undo.callback(os.close, self.sign)
+            undo.callback(os.close, running)
+            self._program = _PRELUDE + program
+            self._handles: list[Callable[[], None]] = [*handles, lambda: os.close(running)]
+            self._thread = Thread(target=self._run, args=(interpreter,), name="spdl_subinterpreter", daemon=True)
+            self._thread.start()
+            # From here on the thread and `close` see to them.
+            undo.pop_all()
+
+    def _run(self, interpreter: Any) -> None:
+        try:
+            # The program reports errors of user code itself. After other errors, its next message is missing.
+            try:
+                # The private module of 3.13 returns what the program has raised.
+                failed = interpreter.exec(self._program)
+                self.why = "" if failed is None else str(getattr(failed, "formatted", failed))
+            except Exception as error:  # noqa: BLE001 - as above.
+                self.why = str(error)
+            with suppress(Exception):
+                interpreter.close()
+        finally:
+            for close in self._handles:
+                close()
+
+    def await_end(self, seconds: float | None) -> bool:
+        """Wait so long for its end, or as long as it takes. Return whether it has ended."""
+        return bool(wait([self.sign], seconds))
+
+    def close(self) -> None:
+        """Let go of it, once it has ended or no thread waits for that any more."""
+        if self.await_end(0):
+            self._thread.join()
+        os.close(self.sign)
 
 
 _PROGRAM = """

@@ -17,7 +17,7 @@ _MOST_PARTS = 10_000
 
 
 def weigh(item: Any) -> int:  # noqa: C901 - one case for each kind.
-    """Return how many bytes an item keeps: those of its arrays, tensors, buffers and strings.
+    """Return how many bytes an item keeps in its arrays, tensors, buffers and strings.
 
     Lists, tuples, sets, dicts and dataclasses weigh what their parts do, each counted once. All else weighs 0, unless
     it has an int named ``nbytes`` among its own attributes. It runs no user code, so it may be called with the
@@ -129,7 +129,7 @@ class EngineOfBudget(Protocol):
         """Return whether a stage has failed, so that nothing more is pulled and what is left passes."""
 
     def leave_word_at_sink(self) -> bool:
-        """Make the consumer tell when it takes an item. Return whether there is none for it to take."""
+        """Make the consumer report when it takes an item. Return whether the sink is empty."""
 
     def nothing_else_goes_on(self, maker: MakesItems) -> bool:
         """Return whether only this source or stage has anything to do."""
@@ -167,8 +167,8 @@ class Budget:
     """Weighs the items in flight, and lets a result be made only if it will fit. Guarded by the engine's lock.
 
     A result's weight is known only once there is one. So a part that is about to make one reserves what the largest of
-    its latest results weighed; before the first, the largest of all, and one at a time. Whoever is farther from the
-    sink leaves as much as any stage after it needs for one result, so that the item nearest the sink can always go on.
+    its latest results weighed; before the first, the largest of all, and one at a time. A part farther from the sink
+    leaves as much as any stage after it needs for one result, so that the item nearest the sink can always go on.
     If nothing goes on even so, one result is made alone, whatever it weighs.
 
     Attributes:
@@ -210,7 +210,7 @@ class Budget:
         """Guard what these fill. Each comes after all that feed it."""
         for number, maker in enumerate(makers):
             self._places[maker.output] = _KnownResults(number, maker)
-            maker.output.guard_by(self)
+            maker.output.set_guard(self)
 
     # ---- whether a result may be made ----
 

@@ -69,7 +69,7 @@ AHEAD = 2
 class Ticket:
     """The place of one input item in the order of output. It completes with any number of results."""
 
-    # Defaults of the class: most tickets come to the head before they need anything of their own.
+    # Defaults of the class: most tickets come to the head before they need other values.
     done: bool = False
     results: Sequence[Entry] = ()
 
@@ -77,8 +77,8 @@ class Ticket:
 class Order:
     """The tickets of the items that an ordered stage has admitted, in order of admission.
 
-    Only the head ticket's results leave; those of later tickets wait in the ticket. Order is that of admission and
-    never that of the source's positions: after drops, fan-out and merges these are not a total order.
+    Only the head ticket's results leave; the results of later tickets wait in them. The order is the order of admission
+    and never the order of the source's positions: after drops, fan-out and merges these are not a total order.
     """
 
     __slots__ = ("buffered", "tickets")
@@ -198,7 +198,7 @@ class Channel:
         places = under_way + len(self.entries) < self.capacity + concurrency
         return places and (self.guard is None or self.guard.admits(self))
 
-    def guard_by(self, guard: Guard) -> None:
+    def set_guard(self, guard: Guard) -> None:
         """Add another part that is asked. Called before anything runs."""
         self.guard = guard
 
@@ -298,7 +298,7 @@ class EpochEnds:
             self.take()
 
     def in_hand(self) -> bool:
-        """Return whether this thread has taken an end of which its consumer does not know yet."""
+        """Return whether this thread has taken an end that its consumer does not know about yet."""
         return bool(self._in_hand) and self._in_hand.get(get_ident(), False)
 
     def __enter__(self) -> None:

@@ -23,7 +23,7 @@ from spdl.pipeline._declare.records import (
 )
 from spdl.pipeline._engine.node import KeepsItems
 from spdl.pipeline._state.lineage import Progress
-from spdl.pipeline._state.partial import chains_from_state, restored_from_state, state_of
+from spdl.pipeline._state.partial import histories_from_state, restored_from_state, state_of
 from spdl.pipeline._state.passes import (
     Leg,
     Pass,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 def stages_of(config: PipelineConfig[Any]) -> list[str]:
     """Return the kinds and names of the stages.
 
-    Whatever may differ after a resume is left out: concurrencies, orders, policies, how many items make a batch, and
-    where the stages run.
+    Properties that may differ after a resume are left out: concurrencies, orders, policies, how many items make a
+    batch, and where the stages run.
     """
     return [*_before(config), *_names(outside(config.pipes))]
 
@@ -246,7 +246,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     lineage = engine.lineage
     roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
     restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
-    chains = chains_from_state(state.get("aggregators", []), len(lineage.chains), restored)
+    histories = histories_from_state(state.get("aggregators", []), len(lineage.histories), restored)
     kept = _kept(engine, state)
     in_order = state.get("in_order") is True
     out_of_order_before = 0
@@ -258,7 +258,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
                     "it was taken when only some of the results of an item had been received, so the rest of the data "
                     "cannot be shared among other ranks, or in other batches"
                 )
-            _check_share(source, part, changed or uneven(), has_leftovers=bool(chains))
+            _check_share(source, part, changed or uneven(), has_leftovers=bool(histories))
             changed = None
             take_share(source.iterable, _received_of(part, in_order=in_order))
             parts[number] = _Part(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
@@ -272,8 +272,8 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     for keeper, last in kept:
         keeper.resume(last)
     lineage.restore([part.progress for part in parts], restored)
-    for chain, (tail, again) in zip(lineage.chains, chains, strict=True):
-        chain.resume(tail, again, epoch)
+    for history, (leftover, again) in zip(lineage.histories, histories, strict=True):
+        history.resume(leftover, again, epoch)
     for source, (progress, passes, following, behind) in zip(sources, parts, strict=True):
         source.resume(passes, following, Resumption(_legs(passes, *progress, epoch), behind))
     engine.resume(epoch, out_of_order_before=out_of_order_before)
@@ -318,7 +318,7 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
     """Make an engine that was not started take its share of what several ranks have not received.
 
     Raises:
-        ValueError: If a state is damaged, or if they cannot be shared again. The engine is then as it was before.
+        ValueError: If a state is damaged, or if they cannot be shared again. The engine is then unchanged.
     """
     source = engine.sources[0]
     if len(engine.sources) > 1 or not can_merge(source.iterable):
@@ -355,8 +355,8 @@ def _received_of(part: _Part, *, in_order: bool) -> Received:
 
     Args:
         part: The source's part of the state.
-        in_order: Whether the pipeline delivers in the order of the source. What was received beyond others was dropped
-            then, and will be dropped again: the other ranks need not know of it.
+        in_order: Whether the pipeline delivers in the order of the source. Positions beyond which others were received
+            were dropped then, and will be dropped again: the other ranks need not know about them.
     """
     first = part.passes[0]
     end = part.progress.position if first.end is None else first.end

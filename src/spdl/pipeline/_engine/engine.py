@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class Engine:
     """Nodes, source and sink of one pipeline, and the lock that guards them.
 
-    The rules, each of which was found by measuring what goes wrong without it:
+    The rules, each found by measuring what goes wrong without it:
 
     * A free worker takes the ready work nearest the sink, and carries the item on from stage to stage.
     * Nobody overtakes: an item enters a stage through its queue unless that queue is empty.
-    * The thread that leaves ready work behind wakes one idle worker, unless one is already on its way; the woken one
+    * A thread that leaves ready work undone wakes one idle worker, unless one is already on its way; the woken one
       does the same. So there are never more workers awake than there is work.
     * The right to pull the source is a token.
     """
@@ -139,9 +139,9 @@ class Engine:
         self.uneven: str | None = None
         # The page that other processes read.
         self.page = no_page(COLUMNS)
-        # What its loader's arguments set of it, if a loader runs it.
+        # The settings that the loader's arguments decide, if a loader runs it.
         self.loader: LoaderArguments | None = None
-        # What does not change of it, once somebody has asked, and whether a page should be made that has it.
+        # The page's unchanging part, once it was asked for, and whether a page should be made.
         self.head: PageHead | None = None
         self._page_is_due = False
         self._make_event_loop = make_event_loop
@@ -224,7 +224,7 @@ class Engine:
             self.event_loop.wake()
 
     def has_work(self, node: Node) -> None:
-        """Count a turn, apart from those of its queue, that waits at a node."""
+        """Count a turn that waits at a node, apart from the items in its queue."""
         if not node.on_loop:
             self.waiting += 1
         elif self.event_loop is not None:
@@ -302,7 +302,7 @@ class Engine:
             workers.wake_one()
 
     def release_to_user(self) -> None:
-        """Release the lock before user code runs, seeing to what is left behind."""
+        """Release the lock before user code runs, and wake a worker for work that is left."""
         self.progressed()
         self.lock.release()
 
@@ -363,7 +363,7 @@ class Engine:
             source.passes.restore([], first)
 
     def resume(self, epochs_read: int, *, out_of_order_before: int = 0) -> None:
-        """Go on where an earlier run was, of whose first epoch some items may have been delivered there.
+        """Continue an earlier run, which may have delivered some items of the first epoch.
 
         Args:
             epochs_read: How many epochs the consumer has seen the end of.
@@ -385,7 +385,7 @@ class Engine:
     # ---- the end of the input ----
 
     def concluded(self) -> None:
-        """See to what an outcome that no worker carried on leaves behind."""
+        """Wake those that may go on after an outcome that no worker carried on."""
         if self.budget is not None:
             self.budget.freed()
         if self.ending:
@@ -513,7 +513,7 @@ class Engine:
             self.event_loop.wake()
 
     def settle(self) -> None:
-        """Pass the end of the input on, stage by stage, as far as they are drained."""
+        """Pass the end of the input on from stage to stage while they are drained."""
         if not self.ending:
             return
         for node in self.nodes:

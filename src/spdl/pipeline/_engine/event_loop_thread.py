@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Lifespan:
     """Enters the context managers before the pipeline works, and leaves them once the stage has ended.
 
-    Both run on the event loop. The pipeline does not end before they are left, so what is raised there is told.
+    Both run on the event loop. The pipeline does not end before they are left, so exceptions from there are reported.
     """
 
     __slots__ = ("_contexts", "_entered", "ended", "leaving", "stage")
@@ -363,7 +363,7 @@ class EventLoopThread:
         with engine.lock:
             self.wake()
         await self._end.wait()
-        # It may have been there from the beginning. What was started before takes its first step now.
+        # It may have been there from the beginning. Tasks that were started before take their first step now.
         await asyncio.sleep(0)
         with engine.lock:
             self._ended = True

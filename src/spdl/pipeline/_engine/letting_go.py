@@ -37,7 +37,7 @@ def drop_all(objects: list[Any]) -> None:
 
 
 def _close(generator: GeneratorType[Any, Any, Any]) -> None:
-    """Close a generator that has more results, of which none is wanted. An exception from it is logged.
+    """Close a generator whose other results are not wanted. An exception from it is logged.
 
     Dropping it would do the same with a GIL. Without one, a generator that another thread made, which may be asleep,
     would live on.
@@ -63,8 +63,8 @@ class LettingGo:
 
     Args:
         lock: The engine's lock.
-        drops: What else should be dropped without it.
-        needed: Returns whether anybody but these threads needs the objects, or still may.
+        drops: Other objects that should be dropped without the lock.
+        needed: Returns whether code outside these threads needs the objects, or still may.
     """
 
     __slots__ = ("_drops", "_holders", "_lock", "_needed", "_threads")

@@ -41,14 +41,14 @@ _MESSAGE = (
 
 
 def end_forked_child(engine: Engine, error: BaseException | None = None) -> NoReturn:
-    """End this process, since nothing goes on in it: it was forked in a thread of the engine's, which has come back.
+    """End this process, since nothing continues in it: a thread of the engine forked it, and has come back.
 
     A `SystemExit` ends it as it would end a program; its status is the child's. Nothing is flushed and no finalizer
     runs: what they are about is the parent's.
 
     Args:
         engine: The engine.
-        error: The exception that user code raised in the child, if that is not a failure of the engine's yet.
+        error: The exception that user code raised in the child, if the engine has not recorded it as a failure.
     """
     errors = [error, *(failure for _, failure in engine.failures.stages)]
     ends = next((found for error in errors if (found := _exit_in(error)) is not None), None)
@@ -60,13 +60,13 @@ def end_forked_child(engine: Engine, error: BaseException | None = None) -> NoRe
         message = "" if code is None or isinstance(code, int) else f"{code}\n"
         status = code & 0xFF if isinstance(code, int) else int(bool(message))
     if message:
-        # Buffers and their locks are copies of the parent's, as they were at the fork.
+        # Buffers and their locks are copies, made at the fork.
         os.write(2, message.encode(errors="backslashreplace"))
     os._exit(status)
 
 
 def _exit_in(error: BaseException | None) -> SystemExit | None:
-    # What is closed on the way out may raise as well: asyncio has no running loop in a forked child.
+    # Objects that are closed on the way out may raise as well: asyncio has no running loop in a forked child.
     seen: list[BaseException] = []
     while error is not None and all(error is not it for it in seen):
         if isinstance(error, SystemExit):
@@ -83,7 +83,7 @@ STOP_SECONDS = 10.0
 # middle of what they do, and so is the process if they are in C++ code that cannot bear it, as PyTorch's cannot.
 _HASTY_SECONDS = 1.0
 
-# A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
+# A source that blocks in `next()` cannot be interrupted: its daemon thread is abandoned after this long.
 _SOURCE_GRACE = 0.5
 
 # One thread is awaited for so long before the others are looked at.
@@ -169,8 +169,8 @@ def drop_remains(engine: Engine) -> None:
 def forget(engine: Engine) -> None:
     """Stop, and let go of what can no longer be asked for: the pipeline is gone. May be called by a finalizer."""
     engine.request_stop()
-    # A finalizer inside a critical section must not run others there. After the interpreter's exit there may be nobody
-    # to give the lock back.
+    # A finalizer inside a critical section must not run others there. After the interpreter's exit there may be no
+    # thread that gives the lock back.
     if engine.exited or engine.forked or engine.holds_lock():
         return
     with engine.lock:
@@ -203,8 +203,8 @@ def _await_all(engines: list[Engine], deadline: float) -> None:
         engine.request_stop()
     for engine in engines:
         end_threads(engine, max(0.0, deadline - monotonic()))
-        # Python waits for the threads of its own pools. Those of others are daemons: what they run would be ended in
-        # the middle.
+        # Python waits for the threads of its own pools. Threads of other pools are daemons: their calls would be ended
+        # in the middle.
         await_executors(engine, deadline)
 
 
@@ -266,7 +266,7 @@ def _start(engine: Engine, *, shown: bool) -> None:
 
 
 def _describe(engine: Engine) -> None:
-    """Note what other processes are told about the pipeline, unless the user does not want them to watch."""
+    """Note what other processes may see of the pipeline, unless the user does not want them to watch."""
     if OBSERVABLE and os.environ.get("SPDL_OBSERVE") != "0":
         # Imported here because declaring and building pipelines needs none of it.
         from spdl.pipeline._engine.describe import describe, prepare_page  # noqa: PLC0415

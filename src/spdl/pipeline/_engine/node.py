@@ -151,7 +151,7 @@ class Node:
     # ---- connecting it, and changing its limits ----
 
     def read_from(self, feeder: Node | Source, channel: Channel) -> None:
-        """Take items from a channel that ``feeder`` fills. A stage that merges is told several times."""
+        """Take items from a channel that ``feeder`` fills. For a stage that merges, it is called several times."""
         self.feeders.append(feeder)
         self.input = channel
         self.queue = channel.entries
@@ -378,7 +378,7 @@ class Node:
         self.wants_room = False
 
     def room_made(self) -> None:
-        """Called with the lock held when there may be room again after there was none."""
+        """Called with the lock held when a full channel may have room again."""
         if self.engine.event_loop is not None:
             self.engine.event_loop.wake()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
 # none of them had written. The later ones tell about a process that is killed then for how long it had hung. While the
-# consumer takes what lies in the sink, which it tells nobody, it is the second.
+# consumer takes from the sink, which it does not report, it is the second.
 _LOOK_AGAIN = (0.1, 1.0, 5.0, 20.0, 60.0)
 _LOOK_AT_SINK = 1
 
@@ -213,7 +213,7 @@ def _pull(engine: Engine, source: Source, hand: list[Any]) -> float:
 
 
 def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
-    """Wait until a thread leaves work behind. Called and returns with the lock held."""
+    """Wait until a thread has work for this one. Called and returns with the lock held."""
     engine.settle()
     if engine.done or (engine.waiting and engine.select() is not None):
         return

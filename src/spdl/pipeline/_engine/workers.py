@@ -21,10 +21,10 @@ Method = TypeVar("Method", bound="Callable[..., Any]")
 
 
 def called_elsewhere(method: Method) -> Method:
-    """Mark a method that an executor calls, so that the thread is the engine's own meanwhile: ``self.engine``.
+    """Mark a method that an executor calls: during the call, the thread is one of the engine's (``self.engine``).
 
-    What it calls, such as an op or a finalizer, does not wait for that call if it stops the pipeline. A finalizer that
-    comes in the very first or last steps waits until its timeout.
+    An op or a finalizer that it calls and that stops the pipeline does not wait for this call. A finalizer that comes
+    in the very first or last steps waits until its timeout.
     """
 
     @wraps(method)
@@ -183,7 +183,7 @@ class Timer:
 class Workers:
     """The threads that serve the stages. Guarded by the engine's lock, except where a method says otherwise.
 
-    Each worker has a gate, a lock that it waits at while it is idle. The thread that leaves ready work behind opens the
+    Each worker has a gate, a lock that it waits at while it is idle. A thread that leaves ready work undone opens the
     gate of one idle worker, unless one is on its way already.
 
     Attributes:
@@ -191,7 +191,7 @@ class Workers:
         permits: How many more may run now; negative after the number of threads was lowered.
         idle: The gates of idle workers; the last one became idle last.
         waking: A gate was opened whose worker has not arrived yet.
-        threads: All threads that were made here, and those of sources that have their own, except for some that ended.
+        threads: All threads that were made here, and the sources' own threads, except for some that ended.
         abandoned: How many threads are still in ops whose items were given up.
     """
 

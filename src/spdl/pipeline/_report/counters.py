@@ -150,7 +150,7 @@ class QueueCounters:
     # ---- the sink's queue ----
 
     def refilled(self, now: float) -> None:
-        """Note that an entry was put into the sink, of which the consumer had taken all there was."""
+        """Note that an entry was put into the sink, which the consumer had emptied."""
         if self.filled_at:
             # The consumer notes when, a moment after it has taken it.
             emptied_at = self.emptied_at if self.emptied_at > self.filled_at else now
@@ -415,11 +415,11 @@ class StageCounters:
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """What a store of `spdl.store` has counted since a pipeline's start, no matter who read from it.
+    """The counts of a store of `spdl.store` since a pipeline's start, for all its readers.
 
     Attributes:
         name: The store's repr.
-        counts: The counters by their names, which are those of `spdl.store.StoreStatistics` and
+        counts: The counters by their names: the fields of `spdl.store.StoreStatistics` and
             `spdl.store.CacheStatistics` that only grow, such as ``requests``, ``bytes``, ``retries``, ``hedges``,
             ``waited_seconds``, ``disk_hits``.
 

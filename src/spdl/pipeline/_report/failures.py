@@ -274,7 +274,7 @@ _ENOUGH = 100
 
 
 class Tally:
-    """The failures that one limit applies to: a stage's, or those of all stages without their own limit.
+    """The failures that one limit applies to: of one stage, or of all stages without their own limit.
 
     Guarded by the engine's lock.
     """
@@ -307,7 +307,7 @@ class Tally:
         return None
 
 
-class _Counts(NamedTuple):
+class _FailureCounts(NamedTuple):
     """Numbers of items that a stage has given up, dropped and passed on."""
 
     failed: int
@@ -315,8 +315,8 @@ class _Counts(NamedTuple):
     emitted: int
 
 
-def _counts_of(stage: StageCounters) -> _Counts:
-    return _Counts(stage.failed, stage.dropped, stage.emitted)
+def _counts_of(stage: StageCounters) -> _FailureCounts:
+    return _FailureCounts(stage.failed, stage.dropped, stage.emitted)
 
 
 class EpochCounts:
@@ -331,8 +331,8 @@ class EpochCounts:
         # Of that many epochs, items may have come out or been dropped in an earlier run.
         self._resumed = 0
         # The counts of the stages at marks that have not reached the sink yet, and at the last mark that has.
-        self._passed: dict[StageCounters, deque[_Counts]] = {}
-        self._before: dict[StageCounters, _Counts] = {}
+        self._passed: dict[StageCounters, deque[_FailureCounts]] = {}
+        self._before: dict[StageCounters, _FailureCounts] = {}
 
     def resume(self, epochs: int) -> None:
         """Note that an earlier run has begun the first epochs."""
@@ -356,7 +356,7 @@ class EpochCounts:
         for name, stage in stages:
             passed = self._passed.get(stage)
             counts = passed.popleft() if passed else _counts_of(stage)
-            before = self._before.get(stage, _Counts(0, 0, 0))
+            before = self._before.get(stage, _FailureCounts(0, 0, 0))
             self._before[stage] = counts
             failed += counts.failed - before.failed
             others += counts.dropped - before.dropped

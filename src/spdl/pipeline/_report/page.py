@@ -65,7 +65,7 @@ class Page:
         self.sleeper: Lock | None = None
 
     def write(self, engine: object, now: float) -> None:
-        """Write the engine's counters as they are now."""
+        """Write the engine's current counters."""
         if self._file is None:
             return
         self._file.write_counters(engine, now)

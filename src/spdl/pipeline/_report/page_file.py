@@ -87,7 +87,7 @@ VERSION = 4
 # even where its number means nothing.
 LOCKED_SINCE = 2
 
-# The magic, the version, the checksum of the text, its length, and that of the file.
+# The magic, the version, the text's checksum and length, and the file's length.
 HEAD = Struct("=8sIIQQ")
 # The frame around the counters: the copy's number and its checksum before them, and the number again after them.
 COPY = Struct("=QQ")
@@ -156,7 +156,7 @@ class PageFile:
     The mapping ends with the last row that is not released, not before: a thread would write into what is not there.
 
     Attributes:
-        consumer: Where since when a consumer waits.
+        consumer: The place of the time since which a consumer waits.
         rows: The rows for threads.
     """
 
@@ -176,7 +176,7 @@ class PageFile:
         self._mapped[: len(head)] = head
 
     def write_counters(self, engine: object, now: float) -> None:
-        """Write an engine's counters as they are now."""
+        """Write an engine's current counters."""
         self.write(page_values(engine, now))
 
     def write(self, values: Sequence[float]) -> None:
@@ -199,7 +199,7 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
     Args:
         name: Its name in the folder, without the suffix.
         about: The content of the head in JSON.
-        rows: For how many threads there is to be a row.
+        rows: How many threads get a row.
         folder: The folder to make it in; the default is `page_folder`.
 
     Returns:
@@ -447,7 +447,7 @@ def _is_left(descriptor: int, name: str) -> bool:
         return not started_ticks(int(name.partition("-")[0])) and is_unlocked(descriptor)
     about, locked = _page_head(descriptor) if name.endswith(SUFFIX) else (_stacks_head(descriptor), False)
     if about is None:
-        # Of something else, or damaged: nobody knows whose it is.
+        # It is another kind of file, or damaged: its owner is unknown.
         return False
     started = int(about["started_ticks"])
     if started and int(about["pid_namespace"]) == pid_namespace():

@@ -94,7 +94,7 @@ class Histogram:
     """Counts durations in bins that are an eighth of an octave wide.
 
     Attributes:
-        counts: How many durations were in each bin; bin 0 is for those of no length.
+        counts: How many durations were in each bin; bin 0 is for durations of 0.
     """
 
     __slots__ = ("counts",)
@@ -269,13 +269,13 @@ def task_line(name: str, stats: TaskPerfStats) -> str:
 class QueuePerfStats:
     """The items that passed through a queue, since the start or since the last report.
 
-    A worker that carries an item from one stage to the next passes the queue between them as well: nobody waited to
-    put it there, and it has not lain there for any time. Percentiles are within 10 % of exact; where more than 20,000
+    An item that a worker carries from one stage to the next passes the queue between them too, without a wait to put it
+    there and without any time in it. Percentiles are within 10 % of exact; where more than 20,000
     items pass in a second, waits for items are measured about once in 2 milliseconds.
 
     Attributes:
         elapsed: Seconds that this covers.
-        num_items: How many items were taken out. The ends of epochs and of the input are none.
+        num_items: How many items were taken out. The ends of epochs and of the input do not count.
         ave_put_time: Mean seconds that an item waited for a place in the queue. For a source's queue, mean seconds
             until the source was asked for the next item.
         ave_get_time: Mean seconds that the next stage, with a slot free, waited for an item; for the sink's queue, the
@@ -388,17 +388,17 @@ class _Line(NamedTuple):
     level: int = logging.INFO
 
 
-class _Record(Protocol):
+class _StatsRecord(Protocol):
     """The counts of a stage's tasks, or of a queue, up to some moment."""
 
     def line(self, name: str, earlier: Self | None, began_at: float) -> str:
         """Return the line on what was counted since an earlier record, or since the start."""
 
 
-_R = TypeVar("_R", bound=_Record)
+_R = TypeVar("_R", bound=_StatsRecord)
 
 
-class _Report(Generic[_R]):
+class _StatsReport(Generic[_R]):
     """The lines on a stage's tasks, or on the queue in front of a stage.
 
     Args:
@@ -463,19 +463,19 @@ class Reporter:
         self._lock = lock
         self._after = after
         self._began_at = 0.0
-        self._reports: list[_Report[Any]] = []
+        self._reports: list[_StatsReport[Any]] = []
         # Lines that are ready to be logged.
         self.lines: list[_Line] = []
 
     def add_stage(self, stage: StageCounters, name: str, read: Callable[[], TaskRecord], interval: float) -> None:
         """Log a line at a stage's end, and others before it if the interval is more than 0 seconds."""
-        self._reports.append(_Report(TASKS, stage, name, read, interval))
+        self._reports.append(_StatsReport(TASKS, stage, name, read, interval))
 
     def add_queue(
         self, reader: StageCounters | None, name: str, read: Callable[[], QueueRecord], interval: float
     ) -> None:
         """Do the same for the queue that a stage takes from; None is the consumer."""
-        self._reports.append(_Report(QUEUES, reader, name, read, interval))
+        self._reports.append(_StatsReport(QUEUES, reader, name, read, interval))
 
     def begin(self, now: float) -> None:
         """Begin to report at intervals. Called with the lock held."""

@@ -126,7 +126,7 @@ class ProfileStats:
         num_failures: How many items the op failed on.
         seconds: Seconds from the stage's first item to its last result.
         busy_seconds: Seconds spent in ops, summed over concurrent ops. Waiting for a core or for the GIL counts.
-        cpu_seconds: CPU seconds of the threads in ops; for async ops, those of the event loop thread.
+        cpu_seconds: CPU seconds of the threads in ops; for async ops, of the event loop thread.
         num_runnable: How many threads were on a core or waited for one, on average. Threads that wait for the GIL, a
             lock, a disk or a network do not count. None if the system does not provide this.
         num_waiting: How many of these waited for a core, on average. If it is more than 0 at a concurrency of 1, the
@@ -196,7 +196,7 @@ class ProfileResult:
         """How its ops share the GIL.
 
         * ``"holds"``: they compute one after the other, so threads do not help but processes may. If the ops hold a
-          lock of their own while they compute, the result is the same.
+          lock while they compute, the result is the same.
         * ``"partly"``: some of the computing overlaps.
         * ``"releases"``: they compute at the same time, as far as there are cores.
         * ``"waits"``: they hardly compute, and concurrent ops wait at the same time.

@@ -111,7 +111,7 @@ class SourceSample(Counts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample(Counts):
-    """The counts of a stage since the start. The counts are those of `spdl.pipeline.StageStatistics`.
+    """The counts of a stage since the start, with the names and meanings of `spdl.pipeline.StageStatistics`.
 
     Example:
         >>> import os, time
@@ -251,7 +251,7 @@ def _of_budget(read: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a pipeline has counted at one moment, and what its threads do. Times are those of ``time.perf_counter()``.
+    """A pipeline's counters at one moment, and what its threads do. Times are of ``time.perf_counter()``.
 
     The counts and durations are those at ``now``: if nothing happens, nothing is written on the page.
 

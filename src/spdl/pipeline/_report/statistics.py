@@ -65,7 +65,7 @@ class PageHead:
     Attributes:
         pid: The process.
         started_ticks: When the process began, in clock ticks since boot; 0 if unknown.
-        pid_namespace: The inode of the namespace of the process's number; 0 if unknown.
+        pid_namespace: The inode of the namespace that the process's number is valid in; 0 if unknown.
         pipeline: The pipeline's number in the process.
         command: The command line of the process, without the interpreter and its options, and shortened.
         ranks: The variables with its place in the job that its launcher has set, such as ``LOCAL_RANK``.
@@ -226,7 +226,7 @@ class StageStatistics(Counts):
         queue_size: Items that wait in front of the stage now; for the sink, items to be read. It may exceed the
             capacity by the slots of the stage before. Here and elsewhere, the ends of epochs do not count.
         queue_capacity: How many may wait there apart from those that hold slots of the stage before; 0 for the source.
-            Of a stage that merges, both are those of all branches.
+            For a stage that merges, both are sums over all branches.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
         task_seconds: The part of ``busy_seconds`` in tasks that did not raise.
@@ -285,7 +285,7 @@ class PipelineStatistics:
     Attributes:
         elapsed: Seconds from the start until now, or until the end.
         stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
-        in_flight: Source items handed out of which something is still under way or unread.
+        in_flight: Source items handed out that are still under way or unread, also in part.
         bottleneck: One sentence: what limits the throughput, and how one can tell. If reading is a part of that, and a
             store repeats many of its requests or keeps little of what it reads, a second sentence says so.
         stores: The counts that each store of `spdl.store` in this process has counted in the meantime, no matter who

@@ -21,7 +21,7 @@ from spdl.pipeline._stages.held_back import (
     pack,
     unpack,
 )
-from spdl.pipeline._state.origins import Again, Gathering, Group, Root, Segment
+from spdl.pipeline._state.origins import AggregatorResult, Gathering, Group, RepeatedResult, Root
 from spdl.pipeline._state.partial import Record, Restored
 from spdl.pipeline._world import perf_counter, thread_time
 
@@ -97,7 +97,7 @@ class CollateNode(GatheringNode):
         self.n = n
         self.batch: list[Any] = []
         self.offers = True
-        # The batches of an earlier run that have to be made again as they were.
+        # The batches of an earlier run that have to be made again with the same items.
         self.regrouping: Regrouping | None = None
 
     def regroup(self, restored: Restored) -> None:
@@ -210,7 +210,7 @@ class CollateNode(GatheringNode):
         return [*super().discard(), *batch]
 
 
-class Call(NamedTuple):
+class AggregatorCall(NamedTuple):
     """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
 
     function: Callable[[Any], Any]
@@ -230,10 +230,10 @@ class AggregateNode(GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
     __slots__ = (
-        "chain",
         "ends_epoch",
         "flushed_at_mark",
         "hidden_state",
+        "history",
         "kept",
         "left",
         "loading",
@@ -246,9 +246,9 @@ class AggregateNode(GatheringNode):
     op: Aggregator[Any, Any]
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
-        # Its results, if it says what it has left over. What it says after the call that runs is noted in `left`, and
-        # what it should be told before the next one in `loading`.
-        self.chain = engine.lineage.begin_chain() if has_leftover(op) else None
+        # Its results, if it says what it has left over. `left` is its answer after the call that runs, and `loading`
+        # the state to load into it before the next one.
+        self.history = engine.lineage.begin_history() if has_leftover(op) else None
         self.left: Any = _NOTHING
         self.loading: Any = _NOTHING
         self.ends_epoch = False
@@ -256,10 +256,10 @@ class AggregateNode(GatheringNode):
         # The items of the epoch that ends at the head of the queue were flushed.
         self.flushed_at_mark = False
         # Its items in hand, if it may keep some of them past a result.
-        tells = self.chain is None and type(op).held_back is not Aggregator.held_back
+        tells = self.history is None and type(op).held_back is not Aggregator.held_back
         self.kept = Kept() if tells else None
         # Finds what it keeps without saying so.
-        self.hidden_state = None if self.chain is not None else HiddenStateCheck(op, tells=tells)
+        self.hidden_state = None if self.history is not None else HiddenStateCheck(op, tells=tells)
         # The batches of an earlier run that have to be made again, or else whether these come by themselves.
         self.regrouping: AggregatorRegrouping | None = None
         self.recognises = False
@@ -269,8 +269,8 @@ class AggregateNode(GatheringNode):
             self.kept.begin(self.engine.epochs_read)
         if self.hidden_state is not None:
             self.hidden_state.begin()
-        elif self.chain is not None and self.chain.tail is None:
-            self.chain.begin(self._leftover(), self.engine.epochs_read)
+        elif self.history is not None and self.history.leftover is None:
+            self.history.begin(self._leftover(), self.engine.epochs_read)
 
     def inexact(self) -> str | None:
         return (
@@ -286,8 +286,8 @@ class AggregateNode(GatheringNode):
         )
 
     def regroup(self, restored: Restored) -> None:
-        if self.chain is not None:
-            self.regrouping = AggregatorRegrouping(restored) if self.chain.again else None
+        if self.history is not None:
+            self.regrouping = AggregatorRegrouping(restored) if self.history.again else None
         elif self.kept is None and _in_order(self):
             # Then the same batches come by themselves, and only have to be recognised.
             self.recognises = True
@@ -298,11 +298,11 @@ class AggregateNode(GatheringNode):
         return self.kept
 
     def start_afresh(self) -> None:
-        # What a pipeline that was stopped has left in it would come into this one's batches.
+        # Items that a stopped pipeline has left in it would come into this one's batches.
         self.op.flush()
 
     def keeps_order(self) -> bool:
-        return self.kept is None and self.chain is None
+        return self.kept is None and self.history is None
 
     def drops_held_back(self) -> bool:
         """Return whether items that it keeps past a result may be dropped at the end of an epoch."""
@@ -330,9 +330,9 @@ class AggregateNode(GatheringNode):
         if call is not None:
             self._make(call)
 
-    def next_call(self) -> Call | None:
-        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
-        call: Call | None
+    def next_call(self) -> AggregatorCall | None:
+        """Return the aggregator's next call; None if the end of an epoch was passed on. Takes the slot."""
+        call: AggregatorCall | None
         if self.flush_due:
             call = self._flush_alone()
             if call is None:
@@ -348,7 +348,7 @@ class AggregateNode(GatheringNode):
             self.slot_taken()
         return call
 
-    def _next_at_mark(self) -> Call | None:
+    def _next_at_mark(self) -> AggregatorCall | None:
         if not self.flushed_at_mark:
             call = self._flush_alone()
             if call is None:
@@ -360,42 +360,42 @@ class AggregateNode(GatheringNode):
         self.pass_mark()
         return None
 
-    def _flush_epoch(self, end: object) -> Call:
-        chain = self.chain
-        if chain is not None and chain.tail is not None:
-            if chain.tail.epoch > chain.epoch:
+    def _flush_epoch(self, end: object) -> AggregatorCall:
+        history = self.history
+        if history is not None and history.leftover is not None:
+            if history.leftover.epoch > history.epoch:
                 # It was flushed in an earlier run.
-                return Call(_do_nothing, [end], ends_epoch=True)
-            self._load_tail()
-        return Call(self._flush, [end], keeps=not self.drop_last, ends_epoch=True)
+                return AggregatorCall(_do_nothing, [end], ends_epoch=True)
+            self._load_leftover()
+        return AggregatorCall(self._flush, [end], keeps=not self.drop_last, ends_epoch=True)
 
-    def _flush_alone(self) -> Call | None:
-        """Return the flush by which a result of an earlier run is made again that has no items of its own."""
-        if self.chain is None or (restored := self.engine.lineage.restored) is None:
+    def _flush_alone(self) -> AggregatorCall | None:
+        """Return the flush that makes a result of an earlier run again, if that result had no items after the last."""
+        if self.history is None or (restored := self.engine.lineage.restored) is None:
             return None
-        for again in self.chain.again:
-            if not again.batch.size and again.tail.epoch <= self.chain.epoch and again.batch in restored.batches:
+        for again in self.history.again:
+            if not again.batch.size and again.leftover.epoch <= self.history.epoch and again.batch in restored.batches:
                 restored.made_again(again.batch)
                 self._begin_again(again)
-                return Call(self._flush, [EPOCH_END])
+                return AggregatorCall(self._flush, [EPOCH_END])
         return None
 
-    def _begin_again(self, again: Again) -> None:
+    def _begin_again(self, again: RepeatedResult) -> None:
         self.gathering = self._begin_gathering(again.batch.record)
         self.roots = self.gathering.parents
-        self.loading = again.tail.left
+        self.loading = again.leftover.left
 
-    def _load_tail(self) -> None:
-        assert self.chain is not None
-        self.loading = self.chain.take_tail()
+    def _load_leftover(self) -> None:
+        assert self.history is not None
+        self.loading = self.history.take_leftover()
 
     def _begin_gathering(self, record: Record | None = None) -> Gathering:
-        return super()._begin_gathering(record) if self.chain is None else Segment(self.chain, record)
+        return super()._begin_gathering(record) if self.history is None else AggregatorResult(self.history, record)
 
-    def _call_with(self, root: Root, value: Any) -> Call:
-        if self.chain is not None:
-            if self.chain.tail is not None and self.gathering.record is None:
-                self._load_tail()
+    def _call_with(self, root: Root, value: Any) -> AggregatorCall:
+        if self.history is not None:
+            if self.history.leftover is not None and self.gathering.record is None:
+                self._load_leftover()
         # Nothing else bounds how many items an aggregator takes for one result.
         elif self.kept is not None:
             self.kept.add(value)
@@ -404,9 +404,9 @@ class AggregateNode(GatheringNode):
                 self.engine.budget.move(self.roots, self.gathering)
             self.engine.lineage.pack(self.gathering)
         self.roots.append(root)
-        return Call(self._accumulate, [value], accumulates=True)
+        return AggregatorCall(self._accumulate, [value], accumulates=True)
 
-    def _next_regrouped(self, regrouping: AggregatorRegrouping) -> Call | None:
+    def _next_regrouped(self, regrouping: AggregatorRegrouping) -> AggregatorCall | None:
         """Return the next call while batches of an earlier run should be made again; None if there is none yet."""
         engine = self.engine
         if not regrouping.is_due():
@@ -429,13 +429,13 @@ class AggregateNode(GatheringNode):
             return None
         return self._take_step(step)
 
-    def _take_step(self, step: GivenItem | None) -> Call | None:
+    def _take_step(self, step: GivenItem | None) -> AggregatorCall | None:
         if step is None:
             # The batch is complete, and has not come by itself.
-            return Call(self._flush_again, [EPOCH_END]) if self.roots else None
+            return AggregatorCall(self._flush_again, [EPOCH_END]) if self.roots else None
         if step.record is not None:
-            if self.chain is not None:
-                self._begin_again(self.chain.again_of(step.record))
+            if self.history is not None:
+                self._begin_again(self.history.again_of(step.record))
             else:
                 # The aggregator is empty now: nothing else was given to it.
                 self.gathering = self._begin_gathering(step.record)
@@ -455,7 +455,7 @@ class AggregateNode(GatheringNode):
         self._load()
         result = self.op.accumulate(item)
         if result is not None:
-            if self.chain is not None:
+            if self.history is not None:
                 self.left = self._leftover()
             elif self.kept is not None and not self.kept.note(result, self.op.held_back()):
                 self._found().note_unproven("a result was not made of exactly the items that it does not keep")
@@ -477,22 +477,22 @@ class AggregateNode(GatheringNode):
         return result
 
     def _flush_again(self, _end: object) -> Any:
-        """Flush the items of a result of an earlier run, of which a part was received."""
+        """Flush the items of a result of an earlier run that was received in part."""
         result = self._flushed()
         if self.kept is not None:
             self.kept.note_flushed(result)
         if result is None:
             raise RuntimeError(
-                f"The aggregator of stage {self.name!r} makes nothing of the items of a result of which a part was "
-                "received before the state was taken, so the rest would be lost. Give it `state_dict()` and "
-                "`load_state_dict(state)`, or have it return the same result of the same items."
+                f"The aggregator of stage {self.name!r} returns nothing for the items of a result that was received in "
+                "part before the state was taken, so the rest would be lost. Give it `state_dict()` and "
+                "`load_state_dict(state)`, or make it return the same result for the same items."
             )
         return result
 
     def _flushed(self) -> Any:
         self._load()
         result = self.op.flush()
-        if self.chain is not None:
+        if self.history is not None:
             self.left = self._leftover()
         return result
 
@@ -506,7 +506,7 @@ class AggregateNode(GatheringNode):
         op: Any = self.op
         return pack(op.state_dict(), self.name)
 
-    def _make(self, call: Call) -> None:
+    def _make(self, call: AggregatorCall) -> None:
         """Call the user's code with what is in hand, which is dropped without the lock."""
         engine = self.engine
         engine.release_to_user()
@@ -535,7 +535,7 @@ class AggregateNode(GatheringNode):
             counters.steps -= call.accumulates
         self.conclude(call, result, failure)
 
-    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
+    def conclude(self, call: AggregatorCall, result: Any, failure: BaseException | None) -> None:
         """Deal with what a call returned or raised. Called with the lock held."""
         engine = self.engine
         self.slot_freed()
@@ -551,22 +551,22 @@ class AggregateNode(GatheringNode):
                 self._emit_without_kept(self.kept, result, flushed=not call.accumulates)
         else:
             engine.drops.append(result)
-        # The items of which it has made nothing are out until the end of the epoch is passed on.
+        # Items that are in no result are out until the end of the epoch is passed on.
         self.ends_epoch = call.ends_epoch
         if self.ends_epoch and not self.roots:
             self._end_epoch()
 
     def _end_epoch(self) -> None:
         self.ends_epoch = False
-        if self.chain is not None:
-            self.chain.end_epoch(None if self.left is _NOTHING else self.left)
+        if self.history is not None:
+            self.history.end_epoch(None if self.left is _NOTHING else self.left)
 
     def _emit(self, value: Any) -> None:
-        if self.chain is not None:
-            assert isinstance(self.gathering, Segment)
-            self.chain.emitted(self.gathering, self.left)
+        if self.history is not None:
+            assert isinstance(self.gathering, AggregatorResult)
+            self.history.emitted(self.gathering, self.left)
         if self.recognises:
-            # With those of a long batch, which are packed in the order of the source.
+            # With the members of a long batch, which are packed in the order of the source.
             batch = made_again(map(self.engine.lineage.record_of, self.gathering.origins()))
             if batch is not None:
                 self.gathering.recognise(batch.record)

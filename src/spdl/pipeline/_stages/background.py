@@ -158,7 +158,7 @@ class ProcessGroupResourceUsage:
             processes that have ended stay in the sum.
         num_procs: How many processes there are.
         net_rx_bytes: Bytes that the host, or the container, received since the last sample. All interfaces except the
-            loopback count, and all processes, not only those of the group. None at the first sample.
+            loopback count, and all processes, not only the group's. None at the first sample.
         net_tx_bytes: Bytes that the host, or the container, sent since the last sample, counted in the same way.
 
     Example:

@@ -159,8 +159,9 @@ def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
 class LocalCall:
     """Calls a function, and marks the thread as the pipeline's own in the meantime.
 
-    So an op that stops its pipeline, or reads it, does not wait for itself. Where an executor's calls run is not known
-    before; one that was pickled, to be sent elsewhere, arrives as the function alone and needs nothing of this package.
+    So an op that stops its pipeline, or reads it, does not wait for itself. It is not known in advance whether an
+    executor's calls run in this process. If it was pickled, to be sent elsewhere, it arrives as the function alone and
+    needs nothing of this package.
     """
 
     def __init__(self, engine: Engine, function: Callable[[Any], Any]) -> None:
@@ -373,7 +374,7 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
             return
         parked = self._take_parked()
         if parked is not None:
-            # The results of a generator, which came back all at once: a thread of ours takes them one by one.
+            # The results of a generator, which came back all at once: this thread takes them one by one.
             self.advance(parked)
             return
         engine = self.engine
@@ -471,7 +472,7 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
                 self.finish(attempt, value)
 
     def _take_back(self, left: list[Attempt]) -> None:
-        """Hand items that have come back as they were over again, before all others. Called with the lock held."""
+        """Hand items that have come back undone over again, before all others. Called with the lock held."""
         if self.cancelled or self.engine.stopping:
             self.engine.drops.extend(left)
             for _ in left:
@@ -541,7 +542,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     serve many short ops, and no item ever waits for another: as long as there is more, one more call is on its way.
 
     In a pool that ranks calls a thread sees to it, before it is free, that there is a call for what waits here, or it
-    would begin what is less urgent. Several may be free at once, so each of them does, whoever else did.
+    would begin what is less urgent. Several may be free at once, so each of them does, even if another one did.
     """
 
     # The pool's thread takes the item.
@@ -597,7 +598,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
             engine.lock.release()
 
     def prepare_for_free_thread(self) -> None:
-        """Submit a call if something waits here for which there may be none."""
+        """Submit a call if an item waits here that may have no call."""
         engine = self.engine
         if (self.ranked or not self.coming) and not engine.is_over() and FunctionNode.ready(self):
             self.turn()

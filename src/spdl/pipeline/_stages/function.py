@@ -86,7 +86,7 @@ class FunctionNode(OpNode):
         """Run the op on the item in hand. Called and returns with the lock held.
 
         Args:
-            hand: The item. What the op returns takes its place; the item follows if that stands for results to come.
+            hand: The item. The op's result takes its place; the item follows if that stands for results to come.
             root: Its origin.
             ticket: Its ticket, if the stage is ordered.
             number: The number of the attempt.
@@ -181,11 +181,11 @@ class FunctionNode(OpNode):
 
         Args:
             start: When it began.
-            cpu: What the thread's CPU clock said then, if it was read.
+            cpu: The thread's CPU clock then, if it was read.
             weight: How many ops it stands for; 0 if its CPU time is not measured.
             watch: The watch of its time.
             succeeded: Whether it was a task that did not raise.
-            remains: What it returned or raised, and its generator if that has more results, if it has a watch.
+            remains: Its result or exception, and its generator if that has more results, if it has a watch.
 
         Raises:
             Abandoned: If the item was given up in the meantime, and the thread replaced.
@@ -267,7 +267,7 @@ class AsyncNode(OpNode):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         if type(value) is GeneratorType and not (self.cancelled or self.engine.stopping):
-            # Its steps would block the loop, so it is passed on as it is.
+            # Its steps would block the loop, so the generator itself is passed on.
             self.deliver(attempt.root, attempt.ticket, value)
         else:
             super().finish(attempt, value)
@@ -394,7 +394,7 @@ def with_context(op: Callable[..., Any], name: str) -> Callable[[ItemWithContext
 
     Args:
         op: The op.
-        name: The parameter by which it gets the context.
+        name: The parameter that gets the context.
     """
     call = _CallWithContext(op, name)
     if any(map(iscoroutinefunction, bodies_of(op))):

@@ -1,4 +1,4 @@
-"""What aggregators keep past a result or have left over, and how batches of an earlier run are made again."""
+"""Items that aggregators keep past a result or have left over, and how batches of an earlier run are made again."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def _two_methods(op: object) -> str:
 class HiddenStateCheck:
     """Checks after each result whether an aggregator holds what it did not hold before the first item.
 
-    Of one without ``held_back`` all that it can change must be known: its attributes, those of its class, and the
+    Without ``held_back``, all that it can change must be known: its attributes, its class's attributes, and the
     variables of other scopes and modules that its methods name. Of one that has it, only what is not whole items is
     looked for.
 
     Attributes:
-        found: What it seems to keep, as a part of a sentence; None as long as nothing was seen.
+        found: The thing that it seems to keep, as a part of a sentence; None as long as nothing was seen.
     """
 
     def __init__(self, op: Aggregator[Any, Any], *, tells: bool) -> None:
@@ -559,7 +559,7 @@ def made_again(records: Iterable[Record | None]) -> Batch | None:
     """Return the batch of an earlier run whose members have these records, if there is one."""
     batch: Batch | None = None
     place = -1
-    # For most batches there is none, and the first member shows it.
+    # Most batches have no members of this kind, and the first one shows it.
     for place, record in enumerate(records):
         member = None if record is None else record.member
         if member is None or member.place != place or member.batch is not (batch or member.batch):

@@ -24,7 +24,7 @@ from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.workers import called_elsewhere
 from spdl.pipeline._report.failures import note_once
 from spdl.pipeline._report.threads import stack_of
-from spdl.pipeline._stages.aggregate import AggregateNode, Call
+from spdl.pipeline._stages.aggregate import AggregateNode, AggregatorCall
 from spdl.pipeline._stages.executors import LocalCall, await_calls
 from spdl.pipeline._stages.function import AsyncNode
 from spdl.pipeline._state.origins import without_context
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.interfaces import TaskHook
     from spdl.pipeline._engine.engine import Engine
 
-    # Calls a synchronous function where it may block: in a worker, or in the user's executor.
+    # Calls a synchronous function in a thread that it may block: a worker's, or one of the user's executor.
     Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
     # Closes an async generator, and is not interrupted.
     Closer: TypeAlias = Callable[[AsyncGenerator[Any, None]], Awaitable[None]]
@@ -169,8 +169,8 @@ class _WorkerCall:
 class WorkerCalls(Node):
     """The workers' side of a stage whose tasks the event loop manages.
 
-    It is not a stage of the graph, but workers find it where they look for ready stages. Finished calls are handed to
-    the event loop together, so that the loop is woken once for several calls.
+    It is not a stage of the graph, but workers find it among the ready stages. Finished calls are handed to the event
+    loop together, so that the loop is woken once for several calls.
     """
 
     __slots__ = ("calls", "done", "posted", "stage")
@@ -526,7 +526,7 @@ class _Generator:
             self._close()
 
     def _close(self) -> None:
-        # Other iterators, such as that of a list, have nothing to close.
+        # Other iterators, such as a list's, have nothing to close.
         if isinstance(self._generator, GeneratorType):
             self._generator.close()
 
@@ -749,7 +749,7 @@ class HookedAggregateNode(AggregateNode):
         self.serving = False
         lock.release()
 
-    def _conclude(self, call: Call, outcome: HookedOutcome) -> None:
+    def _conclude(self, call: AggregatorCall, outcome: HookedOutcome) -> None:
         error = outcome.error
         if isinstance(error, asyncio.CancelledError):
             # A hook did this: the aggregator runs in a worker and cannot cancel the task.

@@ -141,7 +141,7 @@ class Timeout:
 
 
 class _Outcome(NamedTuple):
-    """What a coroutine or an async generator returned or raised, and how long it took."""
+    """The result or exception of a coroutine or an async generator, and how long it took."""
 
     value: Any
     error: BaseException | None
@@ -278,7 +278,7 @@ async def _exhaust(node: OpNode, attempt: Attempt, results: AsyncGeneratorType[A
 
 
 async def _close(node: OpNode, generator: AsyncGeneratorType[Any, Any]) -> None:
-    """Close an async generator that has more results, of which none is wanted. An exception from it is logged."""
+    """Close an async generator whose other results are not wanted. An exception from it is logged."""
     event_loop = node.engine.event_loop
     assert event_loop is not None
     try:
@@ -405,7 +405,7 @@ class OpNode(Node):
             # When the concurrency is lowered, more may be under way than there is room for; it waits here itself.
             return self.has_room(min(under_way, self.concurrency))
         assert self.order is not None
-        # The head's results go on; those of the others wait in their tickets.
+        # The head's results go on; the others' results wait in their tickets.
         if self.order.is_head(ticket):
             return self.has_room(0)
         guard = self.output.guard
@@ -619,7 +619,7 @@ class OpNode(Node):
             budget.note_part(root.results.parents[0], root, value)
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
-        """End an item of which nothing is left here. Called with the lock held."""
+        """End an item that has nothing left here. Called with the lock held."""
         if not (self.engine.stopping or self.cancelled):
             # Else more might have come of it, or it failed because of the end: a resumed run tries it again.
             self.engine.lineage.drop(root)

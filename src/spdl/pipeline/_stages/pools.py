@@ -24,7 +24,7 @@ from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
 
 
-class _Call(NamedTuple):
+class _WaitingCall(NamedTuple):
     """A submitted call. Tuples sort by their first fields: the greatest priority first, then the oldest call."""
 
     negated_priority: float
@@ -61,7 +61,7 @@ class Dispatcher:
         # Reentrant: a finalizer or a signal handler may submit a call while its thread holds the lock.
         self._lock = RLock()
         self._idle = Condition(self._lock)
-        self._waiting: list[_Call] = []
+        self._waiting: list[_WaitingCall] = []
         self._handed_over = 0
         # How many threads wait in `shutdown`.
         self._joining = 0
@@ -81,7 +81,7 @@ class Dispatcher:
     ) -> Future[Any]:
         """Submit a call; see `PriorityExecutorEntrypoint.submit`."""
         future: Future[Any] = Future()
-        call = _Call(-priority, next(self._numbers), future, function, args, kwargs)
+        call = _WaitingCall(-priority, next(self._numbers), future, function, args, kwargs)
         with self._lock:
             if self.broken is not None:
                 raise _copy(self.broken)
@@ -115,7 +115,7 @@ class Dispatcher:
             result.add_done_callback(partial(self._landed, call.future))
             return
 
-    def _take(self) -> _Call | None:
+    def _take(self) -> _WaitingCall | None:
         with self._lock:
             if self._handed_over >= self.max_workers or not self._waiting:
                 return None
@@ -128,7 +128,7 @@ class Dispatcher:
         if error is None:
             future.set_result(result.result())
         else:
-            # The call may have raised this because of its own pool, so ask the executor whether it is broken.
+            # The call itself may have used a pool that broke, so ask the executor whether it is broken.
             if isinstance(error, BrokenExecutor) and getattr(self._executor, "_broken", True):
                 self._break(error)
             future.set_exception(error)
@@ -159,7 +159,7 @@ class Dispatcher:
         """Accept no more calls, and end the workers; see `PriorityPool.shutdown`."""
         with self._lock:
             self.closed = True
-            cancelled: list[_Call] = []
+            cancelled: list[_WaitingCall] = []
             if cancel_futures:
                 cancelled, self._waiting = self._waiting, []
             idle = not (self._waiting or self._handed_over)

@@ -36,7 +36,7 @@ class Inside(NamedTuple):
     epoch: int
 
 
-class Ledger:
+class QueueContents:
     """The objects that were put into a user's queue and have not come out.
 
     User code sees only the items, so an item's root is looked up by its identity. An object that was never put in, such
@@ -148,7 +148,7 @@ class ConveyorNode(Node):
 
     hides_items = True
 
-    __slots__ = ("asking", "begun", "ending", "inlets", "ledger", "over")
+    __slots__ = ("asking", "begun", "contents", "ending", "inlets", "over")
 
     on_loop = True
     has_tasks = counts_gets = False
@@ -156,7 +156,7 @@ class ConveyorNode(Node):
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, None, concurrency=1)
         self.inlets: list[Channel] = []
-        self.ledger = Ledger()
+        self.contents = QueueContents()
         # True once the task was started, and once it has ended.
         self.begun = self.over = False
         # True while user code is asked for the next object, and once it has received the end of an inlet.
@@ -190,7 +190,7 @@ class ConveyorNode(Node):
         return self.over
 
     def discard(self) -> list[Any]:
-        dropped: list[Any] = [*self.ledger.clear(), *(entry for inlet in self.inlets for entry in inlet.entries)]
+        dropped: list[Any] = [*self.contents.clear(), *(entry for inlet in self.inlets for entry in inlet.entries)]
         for inlet in self.inlets:
             inlet.entries.clear()
         return dropped
@@ -247,11 +247,11 @@ class ConveyorNode(Node):
         self.engine.made_room(self.feeders[index])
         self.engine.concluded()
         if entry is MARK:
-            self.ledger.end_epoch()
+            self.contents.end_epoch()
             self.mark_goes_in(index)
             return EPOCH_END
         root, item = entry
-        self.ledger.add(root, item)
+        self.contents.add(root, item)
         return item
 
     async def drain(self, queue: asyncio.Queue[Any]) -> None:
@@ -338,7 +338,7 @@ class QueueNode(ConveyorNode):
         lost = self._describe_lost()
         if lost:
             raise self._fault(f"lost {lost}")
-        if self.epochs < self.ledger.epochs:
+        if self.epochs < self.contents.epochs:
             raise self._fault("lost the end of an epoch")
 
     def let_go(self) -> list[Any]:
@@ -365,16 +365,16 @@ class QueueNode(ConveyorNode):
             waited += _PATIENCE
             # True if `get` waits where `asyncio.Queue.get` does. There is no public way to know.
             waits = bool(carrier._getters)  # noqa: SLF001 - no public way.
-            if waits or (not self.ledger and waited >= _PATIENCE_WITH_OWN_GET):
+            if waits or (not self.contents and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:
                     return
                 items = self._describe_lost()
                 raise self._fault(f"lost {items}, and the end of the input" if items else "lost the end of the input")
 
     def root_of(self, item: Any) -> Root:
-        if item not in self.ledger and (origin := self.past.root_of(item)) is not None:
+        if item not in self.contents and (origin := self.past.root_of(item)) is not None:
             raise self._fault(f"returned the same object twice: {self._describe([origin])}")
-        taken = self.ledger.take(item)
+        taken = self.contents.take(item)
         if taken is None:
             raise self._fault(f"returned an object although nothing is inside: one of type {type(item).__name__!r}")
         if taken.item is not item:
@@ -387,12 +387,12 @@ class QueueNode(ConveyorNode):
 
     def mark_came_out(self) -> bool:
         self.epochs += 1
-        if self.epochs > self.ledger.epochs:
+        if self.epochs > self.contents.epochs:
             raise self._fault("returned the end of an epoch that has not ended")
         return True
 
     def _describe_lost(self) -> str:
-        lost = self.ledger.clear()
+        lost = self.contents.clear()
         return f"{len(lost)} item(s): {self._describe([entry.root for entry in lost])}" if lost else ""
 
     def _describe(self, roots: Sequence[Root]) -> str:
@@ -431,7 +431,7 @@ class MergeOpNode(ConveyorNode):
         return [*super().let_go(), merge]
 
     def root_of(self, item: Any) -> Root:
-        taken = self.ledger.take(item)
+        taken = self.contents.take(item)
         if taken is not None and taken.item is not item:
             self.engine.drops.append(taken)
         # If nothing is inside, the op has made this object itself.
@@ -442,7 +442,7 @@ class MergeOpNode(ConveyorNode):
 
     def mark_came_out(self) -> bool:
         if self.engine.failures and any(self._lacks_end(index) for index in range(len(self.inlets))):
-            # The epoch would look complete. What is downstream still finishes what has come.
+            # The epoch would look complete. Stages downstream still finish the items that they have.
             self.engine.cut_off(self)
             return False
         self.ends += 1
@@ -474,7 +474,7 @@ class MergeOpNode(ConveyorNode):
         with engine.lock:
             # The op may have dropped items, or returned before its input ended. Nobody waits for the rest.
             # These objects go with this frame, after the lock.
-            left = self.ledger.clear()
+            left = self.contents.clear()
             for entry in left:
                 engine.lineage.drop(entry.root)
             engine.cut_off(self)

@@ -15,7 +15,7 @@ from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.page_file import engines
 from spdl.pipeline._report.recorder import Lanes, Recorder, Slice, ThreadTrack, Track
-from spdl.pipeline._stages.aggregate import AggregateNode, Call, CollateNode, GatheringNode
+from spdl.pipeline._stages.aggregate import AggregateNode, AggregatorCall, CollateNode, GatheringNode
 from spdl.pipeline._stages.function import AsyncNode
 from spdl.pipeline._stages.op_node import OpNode, Parked
 from spdl.pipeline._state.origins import Results, Root, origins
@@ -266,8 +266,8 @@ class _TracedSink(Sink):
     """A sink with such entries.
 
     Consumers take without the lock, and what they have at hand are the old entries. So these are moved from the last to
-    the first: the thread that takes in the meantime gets the first one that is left. Once there are none, a consumer
-    takes the lock to wait, as it does when there is nothing, and finds the new ones.
+    the first: the thread that takes in the meantime gets the first one that is left. Once all are gone, a consumer
+    takes the lock to wait, as it does at an empty sink, and finds the new ones.
     """
 
     __slots__ = ()
@@ -463,7 +463,7 @@ class _TracedAggregate(_TracedGathering, AggregateNode):
 
     __slots__ = ()
 
-    def _make(self, call: Call) -> None:
+    def _make(self, call: AggregatorCall) -> None:
         # It is called without the lock, and tracing may end in the meantime.
         tracer, name = self.tracer, self.name
         roots = origins(self.roots[-1]) if call.accumulates and self.roots else ()

@@ -104,7 +104,7 @@ def check_seal(argument: str, state: dict[str, Any]) -> None:
     if type(written) is not int or written != found:
         refuse_state(
             argument,
-            f"is damaged: its 'checksum' is {show(written)}, and that of its content is {found}, so something in it "
+            f"is damaged: its 'checksum' is {show(written)}, but its content's checksum is {found}, so something in it "
             "was removed or replaced since `state_dict()` returned it",
         )
 

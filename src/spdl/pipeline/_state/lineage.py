@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from spdl.pipeline._state.origins import LISTED, Chain, Gathering, Group, Packed, Result, Results, Root, Segment
+from spdl.pipeline._state.origins import (
+    LISTED,
+    AggregatorHistory,
+    AggregatorResult,
+    Gathering,
+    Group,
+    Packed,
+    Result,
+    Results,
+    Root,
+)
 from spdl.pipeline._state.partial import Record, Restored
 
 _SHOWN = 8  # Positions listed in a message before it says how many more there are.
@@ -31,12 +41,12 @@ class Unconsumed(NamedTuple):
     Attributes:
         roots: The roots of the positions, in order.
         results: The items whose results have been consumed only in part, and the numbers of the consumed ones.
-        segments: Results of aggregators with leftovers that count as out although they may be consumed.
+        aggregated: Results of aggregators with leftovers that count as out although they may be consumed.
     """
 
     roots: list[int]
     results: list[tuple[Results, list[int]]]
-    segments: list[Segment]
+    aggregated: list[AggregatorResult]
 
 
 class Weights(Protocol):
@@ -58,12 +68,12 @@ class Lineage:
 
     Attributes:
         sources: How many sources there are.
-        chains: The results of aggregators with leftovers, of each in the order of the stages.
+        histories: The results of aggregators with leftovers, of each in the order of the stages.
         deliver_position: Removes the position of an item that was consumed, if its root is a plain position: elsewhere
             call `deliver`.
-        removable: The positions that the consumer may remove itself: all that are out, unless somebody is to be told.
+        removable: The positions that the consumer may remove itself: all that are out, unless a node must be informed.
         in_hand: The roots of items that are on their way to the consumer, and of those that were lost there. They count
-            as out, delivered or not. Each has a key of its own.
+            as out, delivered or not. Each has its own key.
     """
 
     __slots__ = (
@@ -74,8 +84,8 @@ class Lineage:
         "_out",
         "_packed",
         "_weights",
-        "chains",
         "deliver_position",
+        "histories",
         "in_hand",
         "removable",
         "restored",
@@ -93,7 +103,7 @@ class Lineage:
         # The keys are the packed positions of gatherings, and the number is how many positions these are.
         self._packed: dict[Packed, None] = {}
         self._num_packed = 0
-        self.chains: list[Chain] = []
+        self.histories: list[AggregatorHistory] = []
         # Items with several results that are not all consumed.
         self._live: dict[Results, None] = {}
         # Weighs the items that are out, if the pipeline has a budget.
@@ -147,10 +157,10 @@ class Lineage:
         """
         return Gathering(record)
 
-    def begin_chain(self) -> Chain:
+    def begin_history(self) -> AggregatorHistory:
         """Return what notes the results of one more aggregator with leftovers. Called when the stages are made."""
-        self.chains.append(Chain())
-        return self.chains[-1]
+        self.histories.append(AggregatorHistory())
+        return self.histories[-1]
 
     def pack(self, gathering: Gathering) -> None:
         """Pack the roots after the first ones. Called with the lock held."""
@@ -324,21 +334,21 @@ class Lineage:
         for packed in self._packed:
             out.update(packed.roots())
         undone: dict[Results, set[int]] = {}
-        segments: list[Segment] = []
+        aggregated: list[AggregatorResult] = []
         for root in self.in_hand.copy().values():
             for each in _walk(root):
                 if not isinstance(each, Group):
                     out.add(each)
                 else:
                     each.add_results_to(undone)
-                    if isinstance(each, Segment):
-                        segments.append(each)
+                    if isinstance(each, AggregatorResult):
+                        aggregated.append(each)
         partial: list[tuple[Results, list[int]]] = []
         for results in self._live | dict.fromkeys(undone):
             without = undone.get(results, ())
             if results.is_begun() and (done := [number for number in results.done() if number not in without]):
                 partial.append((results, done))
-        return Unconsumed(sorted(out), partial, segments)
+        return Unconsumed(sorted(out), partial, aggregated)
 
     def locate(self, root: Root) -> list[tuple[int, int]]:
         """Return the ``(source, position)`` pairs that ``root`` descends from, `LISTED` at most.
@@ -362,8 +372,8 @@ def _origins(root: Root, most: int) -> list[int]:
 
 def _walk(root: Root) -> Iterator[Root]:
     """Yield a root and all that it descends from, each once."""
-    # The items of a batch that was taken apart share one group, and so do those of a batch of such items. Each is
-    # looked at once, or the work would be multiplied at each stage.
+    # The items of a batch that was taken apart share one group, and so do the items of a batch of such items. Each
+    # group is looked at once, or the work would be multiplied at each stage.
     seen: set[Root] = set()
     pending: list[Iterator[Root]] = [iter([root])]
     while pending:

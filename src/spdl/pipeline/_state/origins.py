@@ -76,7 +76,7 @@ class Results(Group):
         self.pending = 1
         # How many results there were so far.
         self.made = 0
-        # The numbers of the consumed ones: those below this, as long as they are consumed in order.
+        # The numbers of the consumed ones: all below this, while they are consumed in order.
         self._below = 0
         self._consumed: Ranges | None = None
         # The record of an earlier run, and the results that were consumed there.
@@ -317,82 +317,82 @@ class Packed:
                 results.note_done(number)
 
 
-class Tail(NamedTuple):
+class AggregatorLeftover(NamedTuple):
     """The leftover of an aggregator at some moment, and the number of the epoch at that moment."""
 
     left: Any
     epoch: int
 
 
-class Again(NamedTuple):
+class RepeatedResult(NamedTuple):
     """A result of an earlier run that has to be made again of the same items and the same leftover.
 
     Attributes:
         place: The place of its items among the batches of that run's state.
         batch: The batch.
-        tail: The leftover before it, and its epoch.
+        leftover: The leftover before it, and its epoch.
     """
 
     place: int
     batch: Batch
-    tail: Tail
+    leftover: AggregatorLeftover
 
 
-class Segment(Gathering):
+class AggregatorResult(Gathering):
     """The origin of one result: the items that came since the one before, and what that one has left over."""
 
     # Each result needs its leftover, so it is not packed with its items.
     observed: ClassVar[bool] = True
 
-    __slots__ = ("chain", "number", "place", "tail")
+    __slots__ = ("history", "leftover", "number", "place")
 
-    def __init__(self, chain: Chain, record: Record | None = None) -> None:
+    def __init__(self, history: AggregatorHistory, record: Record | None = None) -> None:
         super().__init__(record)
-        self.chain = chain
+        self.history = history
         self.number = -1
-        self.tail = Tail(None, 0)
+        self.leftover = AggregatorLeftover(None, 0)
         # Its items' place among the batches of an earlier run's state, if it was made again.
         self.place: int | None = None
 
-    def join(self, number: int, tail: Tail, place: int | None) -> None:
+    def join(self, number: int, leftover: AggregatorLeftover, place: int | None) -> None:
         """Note its number among the results, what was left over before it, and its place in the state."""
-        self.number, self.tail, self.place = number, tail, place
+        self.number, self.leftover, self.place = number, leftover, place
 
     def consumed(self) -> None:
-        self.chain.live.pop(self, None)
+        self.history.live.pop(self, None)
 
 
-class Cut(NamedTuple):
+class AggregatorCut(NamedTuple):
     """The point from which an aggregator goes on.
 
     Attributes:
         again: The results that were not consumed though a later one was, or only a part was: each is made by itself.
-        tail: The leftovers for all that follows.
+        leftover: The leftovers for all that follows.
     """
 
-    again: list[Segment]
-    tail: Tail
+    again: list[AggregatorResult]
+    leftover: AggregatorLeftover
 
 
-class Chain:
+class AggregatorHistory:
     """The results of one aggregator that says what it has left over. Guarded by the engine's lock.
 
     Attributes:
         live: The results that are not consumed.
         again: The results of an earlier run that have to be made again.
-        tail: That run's leftover, until it is loaded.
+        leftover: That run's leftover, until it is loaded.
         epoch: The number of the next item's epoch.
     """
 
-    __slots__ = ("_floor", "_left", "_made", "again", "epoch", "live", "tail")
+    __slots__ = ("_floor", "_left", "_made", "again", "epoch", "leftover", "live")
 
     def __init__(self) -> None:
-        self.live: dict[Segment, None] = {}
-        self.again: list[Again] = []
-        self.tail: Tail | None = None
+        self.live: dict[AggregatorResult, None] = {}
+        self.again: list[RepeatedResult] = []
+        self.leftover: AggregatorLeftover | None = None
         self.epoch = 0
         self._left: Any = None
-        # How many results there were, and how many before the tail was loaded.
+        # How many results there were, and how many before the leftover was loaded.
         self._made = 0
         self._floor = 0
 
@@ -400,26 +400,26 @@ class Chain:
         """Note what is left over from before the start."""
         self._left, self.epoch = left, epoch
 
-    def resume(self, tail: Tail, again: list[Again], epoch: int) -> None:
+    def resume(self, leftover: AggregatorLeftover, again: list[RepeatedResult], epoch: int) -> None:
         """Continue at the state of an earlier run, before anything runs."""
-        self.tail, self.again, self.epoch = tail, again, epoch
+        self.leftover, self.again, self.epoch = leftover, again, epoch
 
-    def take_tail(self) -> Any:
+    def take_leftover(self) -> Any:
         """Return what the earlier run had left over, which is loaded now."""
-        assert self.tail is not None
-        self._left, self.tail = self.tail.left, None
+        assert self.leftover is not None
+        self._left, self.leftover = self.leftover.left, None
         self._floor = self._made
         return self._left
 
-    def emitted(self, segment: Segment, left: Any) -> None:
+    def emitted(self, result: AggregatorResult, left: Any) -> None:
         """Note a result, and what is left over now."""
-        if segment.record is None:
-            segment.join(self._made, Tail(self._left, self.epoch), None)
+        if result.record is None:
+            result.join(self._made, AggregatorLeftover(self._left, self.epoch), None)
         else:
-            again = self.again_of(segment.record)
+            again = self.again_of(result.record)
             self.again.remove(again)
-            segment.join(self._made, Tail(again.tail.left, self.epoch), again.place)
-        self.live[segment] = None
+            result.join(self._made, AggregatorLeftover(again.leftover.left, self.epoch), again.place)
+        self.live[result] = None
         self._made += 1
         self._left = left
 
@@ -428,25 +428,25 @@ class Chain:
         self._left = left
         self.epoch += 1
 
-    def again_of(self, record: Record) -> Again:
+    def again_of(self, record: Record) -> RepeatedResult:
         """Return what should be made again, by its record."""
         return next(each for each in self.again if each.batch.record is record)
 
-    def cut(self, undone: Iterable[Segment], referred: Collection[Segment]) -> Cut:
+    def cut(self, undone: Iterable[AggregatorResult], referred: Collection[AggregatorResult]) -> AggregatorCut:
         """Return where another run has to go on.
 
         Args:
             undone: Results that count as not consumed, apart from those that are not.
             referred: The results that were consumed in part.
         """
-        unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.chain is self))}
+        unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.history is self))}
         first = self._made
-        if self.tail is not None:
-            return Cut([each for _, each in sorted(unconsumed.items())], self.tail)
+        if self.leftover is not None:
+            return AggregatorCut([each for _, each in sorted(unconsumed.items())], self.leftover)
         while first > self._floor and first - 1 in unconsumed and unconsumed[first - 1] not in referred:
             first -= 1
-        tail = unconsumed[first].tail if first in unconsumed else Tail(self._left, self.epoch)
-        return Cut([each for number, each in sorted(unconsumed.items()) if number < first], tail)
+        leftover = unconsumed[first].leftover if first in unconsumed else AggregatorLeftover(self._left, self.epoch)
+        return AggregatorCut([each for number, each in sorted(unconsumed.items()) if number < first], leftover)
 
 
 def result_path(root: Root) -> tuple[int, ...] | None:

@@ -7,7 +7,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._ranges import Ranges
-from spdl.pipeline._state.origins import Again, Chain, Form, Gathering, Group, Result, Root, Segment, Tail
+from spdl.pipeline._state.origins import (
+    AggregatorHistory,
+    AggregatorLeftover,
+    AggregatorResult,
+    Form,
+    Gathering,
+    Group,
+    RepeatedResult,
+    Result,
+    Root,
+)
 from spdl.pipeline._state.ranges import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
@@ -23,7 +33,7 @@ _DEEPEST = 500
 
 
 class Member(NamedTuple):
-    """The place of an item in a batch that has to be made again as it was."""
+    """The place of an item in a batch that has to be made again with the same items."""
 
     batch: Batch
     place: int
@@ -267,12 +277,12 @@ class _Writer:
         if not isinstance(root, Gathering):
             return None
         index = self._indices.get(root)
-        if index is None and isinstance(root, Segment) and root.place is not None:
+        if index is None and isinstance(root, AggregatorResult) and root.place is not None:
             assert self._restored is not None
             index = self._indices[root] = self.copy_batch(self._restored.terms(), root.place)
         if index is None:
             names = [self.name(parent) for parent in root.origins()]
-            nameless = not names and not isinstance(root, Segment)
+            nameless = not names and not isinstance(root, AggregatorResult)
             if None in names or nameless or (root.packed() is not None and not _ascends(names)):
                 # Packed positions have lost their order.
                 return None
@@ -285,9 +295,9 @@ class _Writer:
             index = self._add(root, names, root.form)
         return {"batch": index}
 
-    def referred(self) -> list[Segment]:
+    def referred(self) -> list[AggregatorResult]:
         """Return the results of aggregators with leftovers that names refer to."""
-        return [key for key in self._indices if isinstance(key, Segment)]
+        return [key for key in self._indices if isinstance(key, AggregatorResult)]
 
     def copy(self, batches: list[list[Term]], item: Term) -> Term:
         """Return the name of an item that other batches were referred to by."""
@@ -343,7 +353,7 @@ def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
         RuntimeError: If the items of a result that has to be made again cannot be named.
     """
     restored = lineage.restored
-    if not unconsumed.results and restored is None and not lineage.chains:
+    if not unconsumed.results and restored is None and not lineage.histories:
         return {}
     writer = _Writer(lineage)
     items: list[dict[str, Any]] = []
@@ -355,37 +365,41 @@ def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
         for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
             items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
     # The states of later stages refer to the states of earlier ones.
-    chains = [_chain_state(writer, chain, unconsumed, restored) for chain in reversed(lineage.chains)][::-1]
+    histories = [_history_state(writer, history, unconsumed, restored) for history in reversed(lineage.histories)][::-1]
     state: dict[str, Any] = {}
     if items or writer.batches:
         state["partial"] = {"items": items, "batches": writer.batches} if writer.batches else {"items": items}
-    if chains:
-        state["aggregators"] = chains
+    if histories:
+        state["aggregators"] = histories
     return state
 
 
-def _chain_state(writer: _Writer, chain: Chain, unconsumed: Unconsumed, restored: Restored | None) -> dict[str, Any]:
-    cut = chain.cut(unconsumed.segments, writer.referred())
+def _history_state(
+    writer: _Writer, history: AggregatorHistory, unconsumed: Unconsumed, restored: Restored | None
+) -> dict[str, Any]:
+    cut = history.cut(unconsumed.aggregated, writer.referred())
     again: list[list[Any]] = []
-    for segment in cut.again:
-        name = writer.name(segment)
+    for result in cut.again:
+        name = writer.name(result)
         if not isinstance(name, dict):
             raise RuntimeError(  # noqa: TRY004 - the caller has given nothing.
                 "The state cannot be exact at this moment: an aggregator has made a result of items of a region or a "
                 "merge that gathers, a later result was received and this one was not, and it is not known which items "
                 "these were. Put the aggregator before that stage, or have the later stages keep the order."
             )
-        again.append([name["batch"], *segment.tail])
-    for each in chain.again:
+        again.append([name["batch"], *result.leftover])
+    for each in history.again:
         assert restored is not None
-        again.append([writer.copy_batch(restored.terms(), each.place), *each.tail])
-    state: dict[str, Any] = cut.tail._asdict()
+        again.append([writer.copy_batch(restored.terms(), each.place), *each.leftover])
+    state: dict[str, Any] = cut.leftover._asdict()
     if again:
         state["again"] = again
     return state
 
 
-def chains_from_state(states: object, number: int, restored: Restored | None) -> list[tuple[Tail, list[Again]]]:
+def histories_from_state(
+    states: object, number: int, restored: Restored | None
+) -> list[tuple[AggregatorLeftover, list[RepeatedResult]]]:
     """Return the leftovers of aggregators and the results that they have to make again, as `state_of` wrote them.
 
     Args:
@@ -401,19 +415,21 @@ def chains_from_state(states: object, number: int, restored: Restored | None) ->
             f"it holds what {len(states) if isinstance(states, list) else 'no'} aggregators have left over, and this "
             f"pipeline has {number} with `state_dict` and `load_state_dict`"
         )
-    chains: list[tuple[Tail, list[Again]]] = []
+    histories: list[tuple[AggregatorLeftover, list[RepeatedResult]]] = []
     for state in states:
         again = state.get("again", []) if isinstance(state, dict) else None
         if not isinstance(again, list) or "left" not in state or type(state.get("epoch")) is not int:
             raise ValueError("an aggregator's leftover in it is not a dict with `left` and `epoch`")
-        chains.append((Tail(state["left"], state["epoch"]), [_again(each, restored) for each in again]))
-    return chains
+        histories.append(
+            (AggregatorLeftover(state["left"], state["epoch"]), [_again(each, restored) for each in again])
+        )
+    return histories
 
 
-def _again(entry: object, restored: Restored | None) -> Again:
-    if restored is None or not isinstance(entry, list) or len(entry) != 3:  # noqa: PLR2004 - as `_chain_state` writes it.
+def _again(entry: object, restored: Restored | None) -> RepeatedResult:
+    if restored is None or not isinstance(entry, list) or len(entry) != 3:  # noqa: PLR2004 - as `_history_state` writes it.
         raise ValueError("a result of an aggregator has no batch")
     index, left, epoch = entry
     if type(index) is not int or not 0 <= index < len(restored.terms()) or type(epoch) is not int:
         raise ValueError("a result of an aggregator has no batch")
-    return Again(index, restored.batch(index), Tail(left, epoch))
+    return RepeatedResult(index, restored.batch(index), AggregatorLeftover(left, epoch))

@@ -57,7 +57,7 @@ class Pass:
         self.first = first
 
     def finish(self, end: int) -> None:
-        """Note where it ended."""
+        """Note the position after its last item."""
         self.end = end
 
     def note_first(self, item: object) -> None:
@@ -402,14 +402,14 @@ class _Replayed(Seeker):
             self.iterator = iter(self.source)
             first = list(islice(self.iterator, 1))
             if _begins_like(self.leg, first):
-                self.iterator = _Chain(first, self.iterator)
+                self.iterator = _ChainedIterator(first, self.iterator)
                 return
             for _ in self.iterator:
                 pass
         raise RuntimeError(_another_order(self.source, self.leg, first, attempts))
 
 
-class _Chain(Interruptible):
+class _ChainedIterator(Interruptible):
     """The first item of an iterator, and then the others."""
 
     def __init__(self, first: list[Any], iterator: Any) -> None:

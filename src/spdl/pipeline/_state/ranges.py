@@ -79,7 +79,7 @@ class PositionSet:
         self._add_bits(block, 1 << bit)
 
     def take_over(self, other: PositionSet) -> None:
-        """Add all positions of another set, none of which is in this one."""
+        """Add all positions of another set. The two must not overlap."""
         self._size += len(other)
         for block, bits in other._bitmaps.items():
             self._add_bits(block, bits)

@@ -355,7 +355,7 @@ def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]
     entry = None
     for entry in place.store.list(place.path):
         if len(entry.path) < skip:
-            raise NotADirectoryError(f"`root` must be a folder, but {shown(root)!r} is none.")
+            raise NotADirectoryError(f"`root` must be a folder, but {shown(root)!r} is not one.")
         below = entry.path[skip:]
         name, slash, rest = below.partition("/")
         if not slash or (name.startswith(".") and not hidden):

@@ -104,7 +104,7 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
     except FileNotFoundError:
         raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {root!r}.") from None
     except NotADirectoryError:
-        raise NotADirectoryError(f"`root` must be a folder, but {root!r} is none.") from None
+        raise NotADirectoryError(f"`root` must be a folder, but {root!r} is not one.") from None
     if not classes:
         raise FileNotFoundError(
             f"{root!r} has no folder in it: there must be one for each class, such as {os.path.join(root, 'cats')!r}."  # noqa: PTH118
@@ -194,7 +194,7 @@ class MediaList(Sequence[MediaSample]):
             self._items.append((media, _to_window(position, window), label))
 
     def fingerprint(self) -> str:
-        """Return a short text that says which parts of which files these are, and their order."""
+        """Return a short text that identifies the parts of files and their order."""
         return fingerprint(
             "MediaList", len(self), lambda index: f"{self._name(index)} {self._items[index][1]} {self._items[index][2]}"
         )

@@ -29,7 +29,7 @@ _LONG = 300
 
 
 class MixedOrder:
-    """Several datasets mixed in given proportions, each of which goes through separate epochs.
+    """Several datasets mixed in given proportions, each with its own epochs.
 
     A small dataset with a high weight is gone through several times while a large one is gone through once. Nothing is
     drawn independently. Which dataset yields what is a function of the position alone, so the mix can be shared among

@@ -89,14 +89,14 @@ def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
 
 
 def _begin(order: MixedOrder, saved: MixProgress, size: int) -> None:
-    """Begin a mix as it was begun in an earlier run."""
+    """Begin a mix in the same way as an earlier run."""
     order._begin(saved.phases, saved.tokens, size)
     if saved.near is not None and isinstance(order._turns, TokenTurns):
         order._turns.know(saved.near)
 
 
 def begun(order: MixedOrder, saved: MixProgress) -> MixedOrder:
-    """Return a mix as it was begun in the run that saved a state of it."""
+    """Return a mix that begins as in the run that saved a state of it."""
     if [phases[-1].size for phases in saved.phases] != order._sizes:
         # Its fingerprint will say so.
         return order

@@ -268,8 +268,8 @@ class EpochSampler:
 
         Args:
             state: What `state_dict` returned in this run or in one with other ranks or another batch size, or what
-                `merge_states` made of several. If the order is a stage of a `MixedOrder`, that of an earlier stage will
-                do: then the next pass is a whole one, and `order` knows what was drawn.
+                `merge_states` made of several. If the order is a stage of a `MixedOrder`, a state of an earlier stage
+                will do: then the next pass is a whole one, and `order` knows what was drawn.
 
         Raises:
             TypeError: If it is not a dict.

@@ -281,7 +281,7 @@ class EpochState(NamedTuple):
         delivered: The positions of the epoch that were delivered before that sharing began.
         received: The items that the rank has received since then, by their numbers among all that it takes.
         others_behind: Whether other ranks may have a batch left of the epoch before, which had one less on this rank.
-        mix: What the order says about a stage of a mix, if it is one.
+        mix: The order's record of a stage of a mix, if it is one.
     """
 
     fingerprint: str

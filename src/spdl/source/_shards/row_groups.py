@@ -214,7 +214,7 @@ class GroupTables:
         self._sizes = list(sizes)
         self._most = most
         total = sum(sizes)
-        # What is decoded together. While rows of one piece are taken, another can be decoded.
+        # This much is decoded together. While rows of one piece are taken, another can be decoded.
         self._piece = min(total if total <= most else most // 2, _LARGEST)
         self._renew()
         renew_in_children(self)
@@ -341,7 +341,7 @@ class GroupTables:
         return size * self._taken // self._estimated if self._estimated else size
 
     def _find(self, groups: list[int], near: Callable[[], NDArray[np.int64]] | None) -> list[_Window]:
-        """Return the windows that have some groups, of which some may have to be decoded first."""
+        """Return the windows that have some groups. Some may have to be decoded first."""
         is_short = any(group not in self._owners for group in groups)
         others = self._in_turn(near()) if is_short and near is not None else []
         with self._lock:

@@ -78,7 +78,7 @@ def open_contents(place: Place, entry: Entry | None = None) -> Contents:
 
 
 def kept_name(what: str, place: Place, entry: Entry) -> str | None:
-    """Return the text by which a cache knows what it keeps of a version of a file.
+    """Return a cache's key for what it keeps of a version of a file.
 
     Returns:
         None if another version could have the same text: without an etag.
@@ -253,9 +253,9 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         chosen._left_out = self._left_out  # noqa: SLF001 - a copy of this one.
         if not len(chosen):
             raise ValueError(
-                f"Worker {part} of {parts} of all ranks gets no record of the {len(self._shards)} {self._called}, "
-                "each of which goes to one worker. Take fewer ranks or workers, write more files, or share the records "
-                "by an EpochSampler."
+                f"Worker {part} of {parts} of all ranks gets no record of the {len(self._shards)} {self._called}: each "
+                "of these goes to one worker. Use fewer ranks or workers, write more files, or share the records with "
+                "an EpochSampler."
             )
         return chosen
 

@@ -1,4 +1,4 @@
-"""Files of tokens as they are: documents by their numbers."""
+"""Files of tokens without packing: documents by their numbers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from spdl.store._http.address import NO_FOLDERS, Credentials, Headers, parse_add
 from spdl.store._identity import SecretAddress, without_secrets, without_signature
 from spdl.store._remote import RemoteStore
 from spdl.store._requests import Transport
-from spdl.store._server_limits import Books
+from spdl.store._server_limits import RequestCounters
 from spdl.store._store import Entry, StoreError, check_prefix
 
 
@@ -93,11 +93,11 @@ class HTTPStore(RemoteStore):
         headers = None if callable(self._headers) else without_secrets(dict(self._headers or {}))
         return repr((self._address.origin, path.rstrip("/"), without_signature(query), headers))
 
-    def _make_transport(self, books: Books) -> Transport:
+    def _make_transport(self, counters: RequestCounters) -> Transport:
         from spdl.store._http.transport import HTTPTransport  # noqa: PLC0415 - it imports an extra.
 
         credentials = Credentials(self._headers, self._place.learn)
-        return HTTPTransport(repr(self), self._address, credentials, books.count, self._place.learn)
+        return HTTPTransport(repr(self), self._address, credentials, counters.count, self._place.learn)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the file of this very path, if there is one. Web servers list no folders.

@@ -246,7 +246,7 @@ class HTTPAttempt(Attempt):
             elif refused and renewals < _MOST_RENEWALS and credentials.renew(told, until, crew):
                 renewals += 1
             elif by_slash and page and status in (OK, PARTIAL):
-                raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
+                raise StoreError(f"it is a folder, for which the server sends a page: {NO_FOLDERS}")
             else:
                 return response, body
 

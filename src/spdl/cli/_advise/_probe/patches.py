@@ -121,7 +121,7 @@ class _Reading:
 
     Attributes:
         site: The line that made the loader.
-        loader: Another loader like it: the job may let go of it, and is to be the only one that has it.
+        loader: A copy of the loader: holding the loader itself would keep it alive after the job has dropped it.
         times: The times of the loops over loaders that the same line makes.
         ahead: Collects batches from time to time. None without worker processes.
         held: The batches that were collected.
