@@ -16,16 +16,20 @@ from spdl.io._array.npz import NpzFile, load_npz, load_npz_batch, save_npz
 from spdl.io._array.wav import load_wav, parse_wav
 from spdl.io._av.audio_batch import AudioBatch, load_audio_batch
 from spdl.io._av.audio_reader import AudioReader
+from spdl.io._av.av_filters import get_audio_filter_desc, get_filter_desc
 from spdl.io._av.bsf import BSF, apply_bsf
 from spdl.io._av.clip_sampler import random_clips, uniform_clips
-from spdl.io._av.convert import convert_frames
-from spdl.io._av.convert_array import convert_array
-from spdl.io._av.decode import decode_packets
-from spdl.io._av.decoder import AudioDecoder, Decoder, VideoDecoder
+from spdl.io._av.convert import convert_array, convert_frames
+from spdl.io._av.decoder import AudioDecoder, Decoder, VideoDecoder, decode_packets, sample_decode_video
 from spdl.io._av.demuxer import Demuxer, demux_audio, demux_video
-from spdl.io._av.encode_config import AudioEncodeConfig, VideoEncodeConfig, audio_encode_config, video_encode_config
-from spdl.io._av.encoder import AudioEncoder, VideoEncoder
-from spdl.io._av.filter_desc import get_audio_filter_desc, get_filter_desc
+from spdl.io._av.encoder import (
+    AudioEncodeConfig,
+    AudioEncoder,
+    VideoEncodeConfig,
+    VideoEncoder,
+    audio_encode_config,
+    video_encode_config,
+)
 from spdl.io._av.filter_graph import FilterGraph, get_abuffer_desc, get_buffer_desc
 from spdl.io._av.load import load_audio, load_video
 from spdl.io._av.muxer import Muxer
@@ -36,16 +40,19 @@ from spdl.io._av.nvdec import (
     streaming_load_video_nvdec,
 )
 from spdl.io._av.reference_frames import create_reference_audio_frame, create_reference_video_frame
-from spdl.io._av.sample import sample_decode_video
 from spdl.io._av.video_batch import VideoBatch, load_video_batch
-from spdl.io._av.video_index import VideoIndex
-from spdl.io._av.video_reader import VideoReader
+from spdl.io._av.video_reader import VideoIndex, VideoReader
 from spdl.io._common.errors import FormatError, LoadError, LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.nv12 import nv12_to_bgr, nv12_to_rgb
-from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
-from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
+from spdl.io._device.transfer import (
+    transfer_buffer,
+    transfer_buffer_cpu,
+    transfer_tensor,
+    transfer_tensor_d2h,
+    transfer_tensor_h2d,
+)
 from spdl.io._image.augment import (
     RandomColorJitter,
     RandomResizedCrop,
@@ -57,10 +64,9 @@ from spdl.io._image.batch import load_image_batch
 from spdl.io._image.coco import coco_masks
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
 from spdl.io._image.decode import demux_image
-from spdl.io._image.encode import encode_image, save_image
-from spdl.io._image.encode_config import EncodeConfig, encode_config
-from spdl.io._image.filter_desc import get_video_filter_desc
+from spdl.io._image.encode import EncodeConfig, encode_config, encode_image, save_image
 from spdl.io._image.image import count_pages, load_image
+from spdl.io._image.image_filters import get_video_filter_desc
 from spdl.io._image.masks import load_mask_batch
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
 from spdl.io._image.options import ImageOptions

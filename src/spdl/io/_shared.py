@@ -12,10 +12,9 @@ from spdl.io._archive.zstd_frames import is_zstd, zstd_frames
 from spdl.io._array.gather import pack_columns, take_lists, take_rows
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
-from spdl.io._common.inputs import Readable, check_is_object, is_url, resolve, url_of
-from spdl.io._common.mapped_file import check_regular, map_regular
+from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
-from spdl.io._device.transfer_tensor import map_tensors
+from spdl.io._device.transfer import map_tensors
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
 from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts

@@ -13,7 +13,7 @@ from spdl.io._archive.headers_at_once import read_headers_at_once
 from spdl.io._archive.members import TarColumns, TarIndex
 from spdl.io._array.npz import load_npz, save_npz
 from spdl.io._common.errors import FormatError, name_path
-from spdl.io._common.mapped_file import map_regular
+from spdl.io._common.inputs import map_regular
 from spdl.io._common.one_version import ChangedError
 
 if TYPE_CHECKING:

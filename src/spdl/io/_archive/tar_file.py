@@ -17,8 +17,7 @@ from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_
 from spdl.io._array.array_io import name_file
 from spdl.io._array.npz import load_npz, save_npz
 from spdl.io._common.errors import FormatError
-from spdl.io._common.inputs import is_url, open_url
-from spdl.io._common.mapped_file import check_regular, map_file, map_regular
+from spdl.io._common.inputs import check_regular, is_url, map_file, map_regular, open_url
 from spdl.io._common.native import native
 from spdl.io._common.one_version import ChangedError, find_version
 

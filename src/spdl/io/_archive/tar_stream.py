@@ -10,8 +10,7 @@ from spdl._check import check_int
 from spdl.io._archive.decompress import decompressed, is_compressed
 from spdl.io._array.array_io import ArrayInput, map_input
 from spdl.io._common.errors import FormatError, name_path
-from spdl.io._common.inputs import Readable, is_bytes, is_url, open_url, refuse_text_file, url_of
-from spdl.io._common.mapped_file import map_file
+from spdl.io._common.inputs import Readable, is_bytes, is_url, map_file, open_url, refuse_text_file, url_of
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from spdl._check import refuse
 from spdl._files import replaced
 from spdl.io._common.errors import FormatError, name_path
-from spdl.io._common.inputs import resolve, url_of
-from spdl.io._common.mapped_file import map_file
+from spdl.io._common.inputs import map_file, resolve, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

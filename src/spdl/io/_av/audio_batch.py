@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_int, refuse
-from spdl.io._av.default_filter import filters_of
-from spdl.io._av.filter_desc import get_audio_filter_desc
+from spdl.io._av.av_filters import filters_of, get_audio_filter_desc
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import LoadError, LoadFailure
 from spdl.io._common.inputs import list_inputs, resolve_all, url_of

@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from spdl._check import check_choice, check_int, refuse
-from spdl.io._av.default_filter import filters_of
+from spdl.io._av.av_filters import filters_of, get_audio_filter_desc
 from spdl.io._av.demuxer import Demuxer
-from spdl.io._av.filter_desc import get_audio_filter_desc
 from spdl.io._av.time_window import Seconds, parse_moment, parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage

@@ -1,21 +1,128 @@
-"""Decoding piece by piece."""
+"""Decodes packets: all at once, a few at a time, or chosen frames."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from spdl._check import check_instance, check_int
-from spdl.io._av.default_filter import DEFAULT, FilterDesc, filters_of
+from spdl._check import check_instance, check_int, refuse
+from spdl.io._av.av_filters import DEFAULT, FilterDesc, filters_of
 from spdl.io._common.native import native
-from spdl.io._image.config import decode_options
+from spdl.io._image.config import DecodeConfig, decode_options
+from spdl.io._image.decode import decode_image_packets
+from spdl.io._image.image_filters import DEFAULT_FILTER_DESC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from spdl.io._image.config import DecodeConfig
-    from spdl.io._native import AudioCodec, AudioFrames, AudioPackets, VideoCodec, VideoFrames, VideoPackets
+    from spdl.io._native import (
+        AudioCodec,
+        AudioFrames,
+        AudioPackets,
+        ImageFrames,
+        ImagePackets,
+        VideoCodec,
+        VideoFrames,
+        VideoPackets,
+    )
     from spdl.io._native import AudioDecoder as NativeAudioDecoder
     from spdl.io._native import VideoDecoder as NativeVideoDecoder
+
+
+_NUM_FRAMES = "an int: -1 (all) or at least 1"
+
+
+@overload
+def decode_packets(
+    packets: ImagePackets,
+    filter_desc: FilterDesc = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+) -> ImageFrames: ...
+@overload
+def decode_packets(
+    packets: AudioPackets,
+    filter_desc: FilterDesc = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+) -> AudioFrames: ...
+@overload
+def decode_packets(
+    packets: VideoPackets,
+    filter_desc: FilterDesc = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+) -> VideoFrames: ...
+def decode_packets(
+    packets: ImagePackets | AudioPackets | VideoPackets,
+    filter_desc: FilterDesc = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+) -> ImageFrames | AudioFrames | VideoFrames:
+    """Decode an image, sound or video, and run it through filters.
+
+    Images: some descriptions are served without FFmpeg's filters: those that `get_video_filter_desc` writes for scaling
+    (padded, cropped or stretched), a crop, ``hflip`` and a conversion to rgb24, bgr24 or gray, in any of FFmpeg's ways
+    to write them (``scale=224:224,format=rgb24``). libjpeg-turbo then
+    decodes JPEG and the image is resized while it is decoded, with the results of Pillow's antialiased resize. FFmpeg
+    decodes other formats, which are resized in the same way; alpha is dropped, and 16-bit samples keep their upper
+    half. All other descriptions run in FFmpeg's filter graph, and so do these with ``decode_config(backend="ffmpeg")``.
+
+    A truncated JPEG is an error, whichever library decodes it, and so is one with a misplaced marker among or after its
+    pixels. Damage that Pillow ignores gives Pillow's picture; when FFmpeg decodes, it is an error, too, if FFmpeg or
+    libjpeg-turbo notices it. The orientation in a photo's EXIF data is not applied.
+
+    Audio and video: frames outside of the window of the packets are dropped, and sound is cut to the sample, before the
+    filters see them. A damaged frame is an error, unless the `decode_config` has the option ``err_detect`` set to
+    ``ignore_err``. If the size, the pixel format or the sample format changes in mid-stream, the filters begin again,
+    as in the ffmpeg command: filters that scale or convert then give frames of one form, and `convert_frames` refuses
+    others.
+
+    Args:
+        packets: The result of `demux_image`, `demux_audio` or `demux_video`. The packets are consumed, even if decoding
+            fails: to decode them twice, decode ``packets.clone()``.
+        filter_desc: The filters in FFmpeg's syntax; `get_video_filter_desc` and `get_audio_filter_desc` write them. The
+            default gives 8-bit RGB in the picture's own size, and 32-bit floats with a plane for each channel. None
+            keeps what is stored.
+        decode_config: How to decode; see `decode_config`. The decoder runs in the calling thread, unless the
+            configuration has the option ``threads``.
+        num_frames: Stop after this many frames: pictures, or the pieces in which sound leaves the decoder and the
+            filters. -1 is all.
+
+    Returns:
+        The frames, which `convert_frames` consumes.
+
+    Raises:
+        RuntimeError: If the packets cannot be decoded, or the filters cannot be applied. The message names the file and
+            quotes the decoder.
+        TypeError: If the packets were consumed before, or an argument has the wrong type.
+        ValueError: If `num_frames` is 0 or below -1, or `filter_desc` holds a null character.
+
+    Example:
+        >>> desc = get_video_filter_desc(scale_width=224, scale_height=224)
+        >>> frames = decode_packets(demux_image(photo), filter_desc=desc)
+        >>> frames.width, frames.height, frames.pix_fmt
+        (224, 224, 'rgb24')
+    """
+    if num_frames != -1 and check_int("num_frames", num_frames, least=-1, accepted=_NUM_FRAMES) == 0:
+        refuse(ValueError, "num_frames", _NUM_FRAMES, num_frames)
+    if isinstance(packets, native.ImagePackets):
+        return decode_image_packets(
+            packets, DEFAULT_FILTER_DESC if filter_desc is DEFAULT else filter_desc, decode_config
+        )
+    check_instance(
+        "packets",
+        packets,
+        (native.AudioPackets, native.VideoPackets),
+        "packets, as `demux_image`, `demux_audio` or `demux_video` returns",
+    )
+    filters = filters_of(filter_desc, audio=isinstance(packets, native.AudioPackets))
+    return native.decode_av(packets, filters, decode_options(decode_config), num_frames)
+
 
 _Frames = TypeVar("_Frames")
 
@@ -164,3 +271,49 @@ def Decoder(  # noqa: N802 - as in spdl 0.8.0.
 def _until_none(call: Callable[[], _Frames | None]) -> Iterator[_Frames]:
     while (frames := call()) is not None:
         yield frames
+
+
+def sample_decode_video(
+    packets: VideoPackets,
+    indices: Sequence[int],
+    *,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: FilterDesc = DEFAULT,
+) -> list[ImageFrames]:
+    """Decode chosen frames, and only the packets that they need.
+
+    `VideoReader` does so for a whole file, in any order and without holding its packets in memory.
+
+    Args:
+        packets: The packets, which are consumed.
+        indices: The frames among those within the window of the packets, in the order in which they are shown:
+            ascending, each once.
+        decode_config: How to decode; see `decode_config`.
+        filter_desc: The filters in FFmpeg's syntax, as for `decode_packets`. Each frame goes through filters of its
+            own, so filters that count frames or look at several make no sense here.
+
+    Returns:
+        The frames, which `convert_frames` consumes.
+
+    Raises:
+        IndexError: If there is no such frame.
+        RuntimeError: If a frame cannot be decoded, or the filters cannot be applied.
+        TypeError: If `packets` are not `VideoPackets` or were consumed before, or an index is not an int.
+        ValueError: If no indices are given, or they are not in ascending order, each once.
+
+    Example:
+        >>> frames = sample_decode_video(demux_video(clip), [0, 10, 20])
+        >>> convert_frames(frames).shape
+        (3, 48, 64, 3)
+    """
+    check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
+    count = len(packets)
+    if hasattr(indices, "__len__") and len(indices) > count:
+        refuse(IndexError, "indices", f"at most the {count} frames that there are", indices)
+    wanted = [check_int(f"indices[{i}]", index, least=None) for i, index in enumerate(indices)]
+    if not wanted or any(a >= b for a, b in itertools.pairwise(wanted)):
+        refuse(ValueError, "indices", "at least one index, in ascending order, each once", indices)
+    if wanted[0] < 0 or wanted[-1] >= count:
+        refuse(IndexError, "indices", f"from 0 to {count - 1}", indices)
+    frames = native.sample_video(packets, wanted, filters_of(filter_desc, audio=False), decode_options(decode_config))
+    return [frames[i] for i in range(len(frames))]

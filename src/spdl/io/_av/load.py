@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
+from spdl.io._av.av_filters import DEFAULT, FilterDesc
 from spdl.io._av.convert import convert_frames
-from spdl.io._av.decode import decode_packets
-from spdl.io._av.default_filter import DEFAULT, FilterDesc
+from spdl.io._av.decoder import decode_packets
 from spdl.io._av.demuxer import demux_audio, demux_video
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 

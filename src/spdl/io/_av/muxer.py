@@ -7,9 +7,8 @@ import weakref
 from typing import IO, TYPE_CHECKING, Self, TypeAlias, overload
 
 from spdl._check import check_instance, check_int, refuse
-from spdl.io._av.encode_config import AudioEncodeConfig, VideoEncodeConfig
-from spdl.io._av.encoder import AudioEncoder, VideoEncoder
-from spdl.io._common.atomic_file import NewFile
+from spdl._files import NewFile
+from spdl.io._av.encoder import AudioEncodeConfig, AudioEncoder, VideoEncodeConfig, VideoEncoder
 from spdl.io._common.native import native
 from spdl.io._image.config import check_ffmpeg_text, copy_ffmpeg_options
 

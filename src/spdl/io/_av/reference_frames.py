@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, check_str, refuse
-from spdl.io._av.frame_rate import parse_frame_rate
+from spdl.io._av.encoder import parse_frame_rate
 from spdl.io._common.native import native
-from spdl.io._image.encode import as_array, check_dtype
-from spdl.io._image.encode_config import ALIASES, PIXEL_FORMATS
+from spdl.io._image.encode import ALIASES, PIXEL_FORMATS, as_array, check_dtype
 from spdl.io._image.options import MAX_SIDE
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from spdl.io._av.frame_rate import FrameRate
+    from spdl.io._av.encoder import FrameRate
     from spdl.io._native import AudioFrames, VideoFrames
 
     Array = np.ndarray[Any, Any]

@@ -5,21 +5,21 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import struct
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
 from spdl._files import naming
 from spdl._program import command_words, program_name
+from spdl._trace_file import Events, trace_content, write_events
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from types import TracebackType
-
-    from .recorded import Recorded
 
 _LOG = logging.getLogger("spdl.io")
 
@@ -117,8 +117,6 @@ def tracing(
             yield
         finally:
             if (recorded := _stop(number)) is not None:
-                from .recorded import write_recorded  # noqa: PLC0415 - rarely needed.
-
                 with naming(path):
                     write_recorded(path, file, process_name, recorded)
                     file.close()  # What it still has is written now.
@@ -233,3 +231,50 @@ def _forget() -> None:
     if _current:
         _current = 0
         native.trace_forget()
+
+
+Recorded: TypeAlias = tuple[list[tuple[int, int, bytes]], bytes, bytes, bool]
+"""The threads (the row, the system's number, the name), the older records and the newer ones, and whether there were
+more."""
+
+# Records as the native part keeps them: the time in nanoseconds, the row or the counter, the kind, and the size of what
+# follows, which is a name or a value.
+_HEAD = struct.Struct("=QIHH")
+_BEGIN, _END, _INTEGER = range(3)
+
+
+def write_recorded(path: str, file: IO[bytes], process_name: str, recorded: Recorded) -> None:
+    """Write a trace.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    with trace_content(path, file) as content:
+        write_events(content, _events(process_name, recorded))
+
+
+def _events(process_name: str, recorded: Recorded) -> Iterator[str]:
+    threads, older, newer, _ = recorded
+    events = Events()
+    yield from events.of_process(process_name)
+    rows = {number: events.row(number, thread) for number, thread, _ in threads}
+    for number, _, name in threads:
+        yield events.of_row(rows[number], name.decode("utf-8", "replace"))
+    begun = dict.fromkeys(rows, 0)
+    for records in (older, newer):
+        place = 0
+        while place < len(records):
+            nanoseconds, of, kind, size = _HEAD.unpack_from(records, place)
+            place += _HEAD.size + size
+            more, at = records[place - size : place], events.at_nanoseconds(nanoseconds)
+            if kind == _BEGIN:
+                begun[of] += 1
+                yield events.begin(rows[of], more.decode("utf-8", "replace"), at)
+            elif kind == _END:
+                # The beginning may have been dropped.
+                if begun[of]:
+                    begun[of] -= 1
+                    yield events.end(rows[of], at)
+            else:
+                (value,) = struct.unpack("=q" if kind == _INTEGER else "=d", more)
+                yield events.count(f"counter {of}", at, "value", value)

@@ -16,8 +16,8 @@ from spdl.io._image.augment import Crop, Flip, RandomColorJitter, resolve_crop, 
 from spdl.io._image.config import check_ffmpeg_text, decode_options, demux_options
 from spdl.io._image.decode import ImageInput, decode_image_packets, demux_image, describe
 from spdl.io._image.failures import OnError, on_error_of, settle
-from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
+from spdl.io._image.image_filters import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.options import (
     DEFAULT_ARRAY_FORMAT,
     PIXEL_FORMATS,

@@ -11,8 +11,7 @@ from spdl._files import cache_folder
 from spdl.io._common.native import native
 from spdl.io._device.cuda_info import search_packages
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.encode import encode_image
-from spdl.io._image.encode_config import EncodeConfig
+from spdl.io._image.encode import EncodeConfig, encode_image
 from spdl.io._image.options import make_load_options, resize_to
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from spdl._check import check_instance, check_int, refuse
-from spdl.io._common.inputs import resolve_media
-from spdl.io._common.mapped_file import map_file
+from spdl.io._common.inputs import map_file, resolve_media
 from spdl.io._common.native import native
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.config import DEFAULT_MAX_PIXELS, DecodeConfig, demux_options
 from spdl.io._image.decode import ImageInput, convert_image_frames, decode_image_packets, demux_for, describe
-from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
+from spdl.io._image.image_filters import DEFAULT_FILTER_DESC
 
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig

@@ -9,10 +9,10 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, refuse, show
 from spdl._ranges import Ranges
+from spdl.source._orders.mix_stages import progress_of
 from spdl.source._orders.mixed import MixedOrder
 from spdl.source._orders.order import EpochOrder, makes_batches, ranges_of_chunks
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
-from spdl.source._orders.stages import progress_of
 from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
 
 
