@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train a small network to recognise keywords, and measure waiting for data apart from training.
 
-The sounds are a folder of your own, with a sub-folder for each word, or made ones: tones in noise whose pitch rises,
+The sounds are your own folder, with a sub-folder for each word, or made ones: tones in noise whose pitch rises,
 falls, or stays high or low. Each epoch takes another second of every sound; the held-out sounds are tested on the
 second in their middle. Sounds shorter than a second are continued with silence.
 """

@@ -8,7 +8,7 @@ A sample is an RGB image of 640 x 480 and its labels, 1.2 MB together. It is ser
 * ``npz``: `numpy.savez`, or `numpy.savez_compressed`, loaded by `numpy.load` or by `spdl.io.load_npz`.
 
 Each printed row gives the format, whether it is compressed, the library that loads it, ``mt`` for threads or ``mp``
-for processes, their number, and samples per second. Each row runs in a process of its own.
+for processes, their number, and samples per second. Each row runs in a separate process.
 
 The target: with every number of threads, `spdl.io` should load npy, npz and compressed npz faster than `numpy.load` and
 than spdl 0.8.0. `benchmarks/data_formats.py` measures that. On two cores the target is met in every row.
@@ -160,7 +160,7 @@ def get_load_fn(data_format: str, impl: str) -> Callable[[Any], list[Any]]:
 def get_executor(num_workers: int, mode: str) -> Executor:
     """Return threads for the mode ``"mt"``, or processes for ``"mp"``.
 
-    Shut it down: a process that ends while a pool of its own is open may wait for the pool's processes for ever.
+    Shut it down: a process that ends while it has an open pool may wait for the pool's processes forever.
 
     Raises:
         ValueError: If `mode` is anything else.

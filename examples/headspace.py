@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Find out how much faster training could get if loading took no time.
 
-The training is that of `image_classification.py`. It runs once with its DataLoader, and once with the same loader
+The training is the one in `image_classification.py`. It runs once with its DataLoader, and once with the same loader
 wrapped in `CacheDataLoader`, which soon repeats its first batches and stops loading. The ratio of the two rates is the
 headspace: the most that a better loader, more threads or more cores for loading can gain. At 1.0 x, look elsewhere.
 """

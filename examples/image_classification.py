@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train a small convolutional network on photos from a DataLoader, and measure waiting for data apart from training.
 
-The photos are a folder of your own, with a sub-folder for each class, or the demo's small set. They are decoded in
+The photos are your own folder, with a sub-folder for each class, or the demo's small set. They are decoded in
 threads, gathered into batches, moved to the device and normalised there. Each epoch prints a row: how long the loop
 waited for its batches (data), how long it trained (step), the loss and the accuracy. If loading takes a noticeable
 share of the time, `headspace.py` shows how much faster training could get.

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Move an image loader from PyTorch's DataLoader to a Pipeline in three steps, and see how much each step gains.
 
-1. The dataset as it is, in threads instead of processes, yielding single images.
+1. The unchanged dataset, in threads instead of processes, yielding single images.
 2. Batches, made by aggregate and PyTorch's own collate function. This step often gains nothing, since every image is
-   still a tensor of its own before the batch is made.
+   still a separate tensor before the batch is made.
 3. `spdl.io` instead of Pillow: images stay frames until the batch is made, in one copy. This is measured with batches
    of 32 to 256, because the amount of data that DataLoader sends between processes grows with the batch.
 
-At the end, the program measures how much memory each way of making a batch of 32 takes from the system besides the
-batch itself. By arithmetic, Pillow wastes about 20 MB: the extra size of RGB over a photo's own YUV 4:2:0, and a tensor
+At the end, the program measures how much memory each way of making a batch of 32 takes from the system in addition
+to the batch itself. By arithmetic, Pillow wastes about 20 MB: the extra size of RGB over a photo's own YUV 4:2:0, and a tensor
 for each image. The measured waste is more than five times that, since Pillow keeps four bytes per pixel and copies what
 it resizes.
 """
@@ -188,7 +188,7 @@ def measure_copies(*, way: str, paths: Sequence[str], batches: int) -> dict[str,
         batches: How many to make; all are kept until the end.
 
     Returns:
-        Megabytes (10^6 bytes) per batch: ``batch_mb`` for the batch itself, ``wasted_mb`` besides it.
+        Megabytes (10^6 bytes) per batch: ``batch_mb`` for the batch itself, ``wasted_mb`` in addition to it.
     """
     batch_mb = len(paths) * SIZE * SIZE * 3 / 1e6
     fresh = measure_fresh_memory(lambda: BATCHES[way](paths), batches)

@@ -13,13 +13,13 @@ Each loader reads photos and resizes them to 224 x 224. It then does more, in fo
 * ``exp_spdl``: a Pipeline in this process. Threads decode and resize (`spdl.io.demux_image`, `spdl.io.decode_packets`)
   and one copy makes the batch (`spdl.io.convert_frames`).
 * ``exp_spdl_batch``: a Pipeline in which each call makes a whole batch (`spdl.io.load_image_batch`) and normalises it
-  while writing it. Batches go to the GPU from reused pinned memory (`spdl.io.cpu_storage`), on a stream of their own
+  while writing it. Batches go to the GPU from reused pinned memory (`spdl.io.cpu_storage`), on separate streams
   (`spdl.io.transfer_buffer`).
 
-All of them stretch the photos with bilinear interpolation. Each row runs in a process of its own.
+All of them stretch the photos with bilinear interpolation. Each row runs in a separate process.
 
 The targets: `benchmarks/preprocessing.py` measures the second step beside spdl 0.8.0, too. On two cores its targets are
-met. Image by image, at least 2.5 times the images of spdl 0.8.0 and twice those of PyTorch, at 0.37 times the CPU time
+met. Image by image, at least 2.5 times the images of spdl 0.8.0 and twice PyTorch's, at 0.37 times the CPU time
 or less; in batches, at least 3 times and 2.4 times. The targets for 16 cores and those for the transfer to a GPU are
 not measured, as they need such a machine. From the third step on, ``exp_spdl`` is limited by the stage that normalises.
 One thread runs it, and needs for a photo most of the time that one thread takes to decode and resize it. The stage thus
@@ -139,7 +139,7 @@ def exp_spdl(
 ) -> tuple[int, float]:
     """Load with a Pipeline whose threads decode single images.
 
-    Arguments and return value are those of `exp_torch`. Workers are threads. Without a batch size, it yields batches of
+    Arguments and return value are as for `exp_torch`. Workers are threads. Without a batch size, it yields batches of
     one image.
     """
     filter_desc = spdl.io.get_video_filter_desc(
@@ -184,7 +184,7 @@ def exp_spdl_batch(
 ) -> tuple[int, float]:
     """Load with a Pipeline whose threads make and normalise whole batches, with one native call each.
 
-    Batches go to the GPU from reused pinned memory, on a stream of their own. Arguments and return value are those of
+    Batches go to the GPU from reused pinned memory, on separate streams. Arguments and return value are as for
     `exp_torch`. Workers are threads; without a batch size it yields batches of one image.
     """
     photos = list_photos(root_dir, split)
@@ -366,7 +366,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.batch_size, options.max_items, options.workers, options.rounds = 4, 2, [2], 1
-    # A mistake is told before anything is measured.
+    # Mistakes are reported before anything is measured.
     chosen_photos(parser, options.root_dir, options.split)
     measured = entrypoint(
         options.root_dir,

@@ -4,7 +4,7 @@
 A small network is trained on the same batch over and over, so nothing has to be loaded. Beside it runs a number of
 neighbours, which stand for the workers of a data loader:
 
-* ``processes``: each computes in a process of its own, as the workers of PyTorch's DataLoader do;
+* ``processes``: each computes in a separate process, as the workers of PyTorch's DataLoader do;
 * ``threads without the GIL``: each computes in native code in a thread of the training's process;
 * ``threads with the GIL``: each computes in Python in a thread of the training's process.
 

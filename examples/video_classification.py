@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train a small network on clips of videos, and measure waiting for data apart from training.
 
-The videos are a folder of your own, with a sub-folder for each class, or made ones, in which a square moves to one of
+The videos are your own folder, with a sub-folder for each class, or made ones, in which a square moves to one of
 four sides: a single picture does not tell which, so the model has to look at several. Each epoch takes another part of
 every video; the held-out videos are tested on the part in their middle.
 """

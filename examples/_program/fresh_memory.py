@@ -19,7 +19,7 @@ def measure_fresh_memory(function: Callable[[], object], times: int) -> float:
 
     Each such block is made to come from the system, and to go back when it is freed, as if malloc kept nothing. The
     system provides a page when it is first written to, and counts it. The number of pages therefore tells how much was
-    allocated and written, no matter by which library: Python, Pillow, PyTorch, FFmpeg. Memory that a library keeps and
+    allocated and written, whichever library did it: Python, Pillow, PyTorch, FFmpeg. Memory that a library keeps and
     reuses counts once, in a first call that is not measured. Results are kept until the end. This changes the process
     for good, so call it in a separate process.
 

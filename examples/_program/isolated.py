@@ -1,4 +1,4 @@
-"""Measure a function in a process of its own that leaves nothing behind."""
+"""Measure a function in a separate process that leaves nothing running."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ChildError(RuntimeError):
 def run_in_process(function: Callable[..., T], /, **arguments: Any) -> Outcome[T]:
     """Call a function in a fresh process and wait for it.
 
-    The process has a session of its own. Any part of the session that is left at the end is killed, also if the caller
+    The process has its own session. Any part of the session that is left at the end is killed, also if the caller
     is interrupted.
 
     Args:
@@ -65,7 +65,7 @@ def run_in_process(function: Callable[..., T], /, **arguments: Any) -> Outcome[T
     Raises:
         ChildError: If the function raises, or its process dies.
     """
-    # The new process is forked from one without threads. A fork of this one might copy locks that nobody would release.
+    # The new process is forked from one without threads. A fork of this one might copy locks that are never released.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
     ours, theirs = context.Pipe()
@@ -154,7 +154,7 @@ def _watch(session: int, pipe: Connection) -> tuple[float | None, tuple[Any, flo
 def _end(process: multiprocessing.process.BaseProcess) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid or 0, signal.SIGKILL)
-    # The process may have been stopped before it had a group of its own.
+    # The process may have been stopped before it had its own group.
     process.kill()
     process.join()
     process.close()

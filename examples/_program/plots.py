@@ -26,7 +26,7 @@ class Line:
     Attributes:
         x: The horizontal positions of the figures.
         y: The figures.
-        ours: Whether the line is about this package, which has colours of its own.
+        ours: Whether the line is about this package, which has its own colours.
     """
 
     x: Sequence[float]

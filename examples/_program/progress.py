@@ -1,6 +1,6 @@
-"""What a program says while it works: one moving line on a terminal, plain lines elsewhere.
+"""Progress of a program: one moving line on a terminal, plain lines elsewhere.
 
-The lines go to standard error, so that a table on standard output stays as it is.
+The lines go to standard error, so that a table on standard output is not disturbed.
 """
 
 from __future__ import annotations
