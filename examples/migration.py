@@ -7,10 +7,10 @@
 3. `spdl.io` instead of Pillow: images stay frames until the batch is made, in one copy. This is measured with batches
    of 32 to 256, because the amount of data that DataLoader sends between processes grows with the batch.
 
-At the end, the program measures how much memory each way of making a batch of 32 takes from the system in addition
-to the batch itself. By arithmetic, Pillow wastes about 20 MB: the extra size of RGB over a photo's own YUV 4:2:0, and a tensor
-for each image. The measured waste is more than five times that, since Pillow keeps four bytes per pixel and copies what
-it resizes.
+At the end, the program measures how much memory each way of making a batch of 32 takes from the system in addition to
+the batch itself. By arithmetic, Pillow wastes about 20 MB: the extra size of RGB over a photo's own YUV 4:2:0, and a
+tensor for each image. The measured waste is more than five times that, since Pillow keeps four bytes per pixel and
+copies what it resizes.
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ class TestEnds:
         items = iter(loader)
         assert list(itertools.islice(reading_on(items), 3)) == [0, 1, 2]
         for _ in range(2):
-            with pytest.raises(TimeoutError, match="the next read goes on"):
+            with pytest.raises(TimeoutError, match="the next read continues"):
                 next(items)
         pause.set()
         # Nothing is lost.

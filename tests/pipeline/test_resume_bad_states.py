@@ -68,7 +68,7 @@ class TestBadStates:
             (lambda state: state.update(spdl="dataloader"), "is of a dataloader, and this is a pipeline"),
             (lambda state: state.pop("version"), "has no version"),
             (lambda state: state.update(version=2), "has version 2, and this release of spdl reads versions up to 1"),
-            (lambda state: state.pop("sources"), "cannot be loaded: it is of no sources"),
+            (lambda state: state.pop("sources"), "cannot be loaded: it has no sources"),
             (lambda state: state["sources"][0].pop("position"), "'position' is not a non-negative int"),
             (lambda state: state["sources"][0].update(out=[3]), "an even number of ints"),
             (lambda state: state["sources"][0].update(out=[0, 1 << 60]), "more numbers than a pipeline can have"),

@@ -77,7 +77,7 @@ _GATHERING = StageArguments(
         "with `batch_size=None`."
     )
 )
-_TUNES_ITSELF = 'It has `num_threads="auto"`, which goes on trying: watch again first.'
+_TUNES_ITSELF = 'It has `num_threads="auto"`, which continues trying: watch again first.'
 
 
 def is_own_iterator(source: object) -> bool:
@@ -136,7 +136,7 @@ class DataLoader(Generic[Source, Output]):
         num_threads: How many items and batches the preprocessor and the aggregator together work on at once. More
             threads help as far as the functions release the GIL, and those that compute gain nothing from more of them
             than there are cores. An async function takes no thread, and works on as many items by itself. ``"auto"``
-            lets the loader choose, for each of the two functions, while it runs: an epoch goes on with what the one
+            lets the loader choose, for each of the two functions, while it runs: an epoch continues with what the one
             before has found. `tuned` returns it.
         timeout: Seconds to wait for each item. After that, TimeoutError is raised. Nothing is lost: the next ``next()``
             on the same iterator waits again. A ``for`` loop is left, which ends its iteration unless something else
@@ -208,7 +208,7 @@ class DataLoader(Generic[Source, Output]):
 
         Raises:
             RuntimeError: When the first item is requested, if the source is its own iterator and was used before.
-            TimeoutError: If an item takes longer than the loader's ``timeout``. The next read goes on.
+            TimeoutError: If an item takes longer than the loader's ``timeout``. The next read continues.
             PipelineFailure: If the source raises, or everything failed.
         """
         return LoaderIterator(self._pass())
@@ -331,7 +331,7 @@ class DataLoader(Generic[Source, Output]):
         return self._tuned
 
     def state_dict(self) -> dict[str, Any]:
-        """Return which items the loop has received, so that a loader made the same way can go on from there.
+        """Return which items the loop has received, so that a loader made the same way can continue from there.
 
         It describes the iterator that was read last. Between two iterations, it says which epoch is next; if the last
         one was left early, it says how far that was. Nothing is kept for it per item. It may be called at any time,
@@ -371,7 +371,7 @@ class DataLoader(Generic[Source, Output]):
             TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another loader or source.
             RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
-                batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
+                batch, and is still held: its loop continues, or a variable keeps it. Its ``close()`` ends it.
         """
         self._epochs.load_state_dict(state, self._src, self._build)
 

@@ -32,7 +32,7 @@ def missing_attribute(loader: object, name: str) -> AttributeError:
     if name in _PARTS:
         message += (
             ": it cannot be taken apart and put together again as PyTorch's. It shares an epoch among ranks by itself, "
-            "and load_state_dict() goes on in the middle of one, in place of skipping batches. Where a library must "
+            "and load_state_dict() continues in the middle of one, in place of skipping batches. Where a library must "
             "replace the sampler, use PyTorchDataLoader."
         )
     return AttributeError(message, name=name, obj=loader)
@@ -70,7 +70,7 @@ def reads(read: Callable[[], T]) -> Generator[T | TimeoutError, None, None]:
 
 
 class LoaderIterator(Generic[Output]):
-    """An iterator over one pass of a loader. After a TimeoutError the next read goes on.
+    """An iterator over one pass of a loader. After a TimeoutError the next read continues.
 
     Args:
         passed: Yields what was read. It is closed when this object is dropped, as a generator is.
@@ -107,13 +107,13 @@ _KIND = "dataloader"
 
 
 class Epochs:
-    """The epochs of one loader: which one is next, how far the one under way is, and where to go on.
+    """The epochs of one loader: which one is next, how far the one under way is, and where to continue.
 
     The loader tells it when the pipeline of an epoch begins, when it is read, and when it ends or is left.
     """
 
     def __init__(self) -> None:
-        # The number of the next epoch, and the state from which to go on in it.
+        # The number of the next epoch, and the state from which to continue in it.
         self._following = 0
         self._loaded: dict[str, Any] | None = None
         self._resumed = False
@@ -150,7 +150,7 @@ class Epochs:
         if self._resumed:
             raise RuntimeError(
                 "A state was loaded after this iterator was begun, so it ends here, and the next iteration over the "
-                "DataLoader goes on from the state."
+                "DataLoader continues from the state."
             )
         self._read = pipeline, self._running[pipeline]
         self._left = None

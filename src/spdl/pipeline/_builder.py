@@ -72,7 +72,7 @@ class PipelineBuilder(Generic[T, U]):
                 `Pipeline.stop` waits for it. ``aclose()`` of an async iterator is called in any case. An exception of
                 the iterator fails the pipeline.
             continuous: Whether to iterate the source over and over, once per epoch. Iterating it again must start from
-                the beginning, which a generator cannot do. The pipeline goes on with the next epoch while the consumer
+                the beginning, which a generator cannot do. The pipeline begins the next epoch while the consumer
                 reads this one. Batches never span epochs, and each iterator over the pipeline ends with its epoch.
             dedicated_thread: Whether to call ``iter()``, ``next()`` and ``close()`` from its own thread. This is
                 for iterators that are bound to a thread, such as cursors of sqlite3. Each item is then handed to
@@ -141,7 +141,7 @@ class PipelineBuilder(Generic[T, U]):
 
         The op's results are passed on, except that None drops the item. A generator's results are passed on one by
         one. If an op raises, its item is dropped, counted and logged: a stage's first 10 failures with tracebacks, then
-        fewer and fewer. The other items go on. `KeyboardInterrupt`, `SystemExit` and similar exceptions fail the
+        fewer and fewer. The other items continue. `KeyboardInterrupt`, `SystemExit` and similar exceptions fail the
         pipeline.
 
         Args:
@@ -173,7 +173,7 @@ class PipelineBuilder(Generic[T, U]):
                 begins when the item is handed over, so waiting in the executor counts. In a process pool, a generator's
                 results count together. With task hooks, the hooks and the wait for a thread count as well.
             on_timeout: The action after a timeout. ``"report"`` logs the item and the line that the op is at, counts
-                the timeout, and goes on waiting. ``"drop"`` also gives the item up as failed, without retries, and
+                the timeout, and continues waiting. ``"drop"`` also gives the item up as failed, without retries, and
                 discards its result if one comes. An async op is then cancelled. A thread cannot be interrupted: it is
                 left to its op, and a new thread replaces it. If there are more than ``2 * num_threads`` such threads at
                 a time, the pipeline fails. A worker of your executor stays busy until the op returns.

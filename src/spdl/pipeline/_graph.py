@@ -256,7 +256,7 @@ class EngineSurroundings:
             return True
         if any(source.pulling for source in self._engine.sources):
             return False
-        # If no more ops may run, a worker that is between two of them goes on.
+        # If no more ops may run, a worker that is between two of them continues.
         full = self._engine.workers.permits <= 0
         if self._engine.waiting and (full or self._engine.select() is not None):
             return False
@@ -444,8 +444,8 @@ def plan(
     graph.report_queues()
     if len({source.continuous for source in graph.sources}) > 1:
         raise ValueError(
-            f"Merged pipelines must have either continuous sources only or none ({callers_line()}): where some end "
-            "and others do not, no epoch could end."
+            f"Merged pipelines must have either continuous sources only or none ({callers_line()}): if some end and "
+            "others do not, no epoch could end."
         )
     engine.connect(graph.sources, graph.nodes, needs_event_loop=bool(background or lifespans))
     if max_bytes is not None:

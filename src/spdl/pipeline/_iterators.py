@@ -151,7 +151,7 @@ def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
     if not opened and not engine.sink.entries:
         raise TimeoutError(
             f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
-            "lost, and the next read goes on. `statistics()` says which stage keeps the others waiting; "
+            "lost, and the next read continues. `statistics()` says which stage keeps the others waiting; "
             "a longer `timeout` (in seconds), or None, waits for it"
         )
     return True
@@ -275,7 +275,7 @@ def cache_iterator(
         num_caches: How many items to cache, at least 1. They stay in memory.
         return_caches_after: How many items to take from ``src`` before the cached items repeat. The default is
             ``num_caches``.
-        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None goes on forever.
+        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None never stops.
             If the source ends sooner, the cached items repeat. If the source is empty, the iterator ends at once.
         delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it can be collected
             and its memory freed.
@@ -306,7 +306,7 @@ def cache_iterator(
 
 
 class _Caching(Generic[T]):
-    # Not a generator: a TimeoutError of the source would end it, and the next read should go on.
+    # Not a generator: a TimeoutError of the source would end it, and the next read should continue.
 
     def __init__(self, source: Iterator[T], num_caches: int, taken: int, stop_after: int | None, kept: object) -> None:
         self._source: Iterator[T] | None = source
@@ -338,7 +338,7 @@ class _Caching(Generic[T]):
                 # A source that is shorter repeats the items that it had.
                 self._to_take = 0
             except TimeoutError:
-                # The next read goes on.
+                # The next read continues.
                 raise
             except BaseException:
                 # Repeating what came before would hide that the source has failed.

@@ -246,7 +246,7 @@ class Pipeline(Generic[T]):
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Return an iterator over the remaining items, which with a continuous source end with the epoch.
 
-        If you leave a loop and iterate again, the new loop goes on where the first stopped. Nothing is lost.
+        If you leave a loop and iterate again, the new loop continues where the first stopped. Nothing is lost.
 
         Args:
             timeout: Seconds to wait for each item. After that ``next`` raises TimeoutError, and may be called again.
@@ -467,7 +467,7 @@ class Pipeline(Generic[T]):
     # ---- the state ----
 
     def state_dict(self) -> dict[str, Any]:
-        """Return which items have been received, so that a pipeline built the same way can go on from there.
+        """Return which items have been received, so that a pipeline built the same way can continue from there.
 
         An item counts as received when ``next()`` or `get_item` has returned it. Nothing is kept for this per item: the
         state is made when it is asked for, in some ten microseconds. It may be asked for at any time: between two
@@ -512,7 +512,7 @@ class Pipeline(Generic[T]):
         return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a state was taken. Call it before the pipeline starts.
+        """Resume at the point where a state was taken. Call it before the pipeline starts.
 
         The pipeline then delivers the items that had not been received: if the stages keep the order, that very
         sequence. See the page on resuming for what is exact and what is asked of ops and sources.
@@ -550,7 +550,7 @@ class Pipeline(Generic[T]):
         _warn_of_dropped(engine)
 
     def _changes_counts(self) -> str | None:
-        from spdl.pipeline._engine.checkpoint import changes_counts  # noqa: PLC0415 - only if other ranks go on.
+        from spdl.pipeline._engine.checkpoint import changes_counts  # noqa: PLC0415 - only if other ranks continue.
 
         assert self._declared is not None
         return changes_counts(self._declared)

@@ -422,7 +422,7 @@ class SpdlPipeline:
         return self._pipeline.statistics()
 
     def stop(self) -> None:
-        """Stop the pipeline, which ends the call that goes on."""
+        """Stop the pipeline, which ends the current call."""
         threading.Thread(target=_end_anyhow, name="spdl_ray_end", daemon=True).start()
         self._feed.close()
         self._pipeline.stop(timeout=_STOP_SECONDS)

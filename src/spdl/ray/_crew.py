@@ -35,7 +35,7 @@ class ActorLostError(RuntimeError):
     """An actor has ended before its work was done, and no actor takes its place.
 
     It is raised with ``on_loss="raise"``, and if one actor after the other ends without having returned anything. The
-    loader's `state_dict` is still exact, so a new loader can go on from there.
+    loader's `state_dict` is still exact, so a new loader can continue from there.
 
     Example:
         >>> from spdl.ray import ActorLostError
@@ -47,7 +47,7 @@ class ActorLostError(RuntimeError):
 class Uninterrupted:
     """Calls functions in separate threads, which end at once: only the main thread is interrupted.
 
-    If that happens while it waits for a call, the call goes on.
+    If that happens while it waits for a call, the call continues.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Uninterrupted:
             raise raised[0]
 
     def wait(self) -> None:
-        """Wait until no call goes on."""
+        """Wait until no call is in progress."""
         thread = self._thread
         if thread is not None and thread.ident is not None:
             thread.join()

@@ -216,7 +216,7 @@ class RayDataSource:
     """An iterable over the rows, or batches, of a Ray dataset: a source for `PipelineBuilder.add_source`.
 
     Each iteration executes the dataset again. Ray decides about the order, so a pipeline that is resumed reads it from
-    the beginning, and goes on exactly only if the order is the same.
+    the beginning, and continues exactly only if the order is the same.
 
     Args:
         dataset: A ``ray.data.Dataset``, or what ``streaming_split`` or Ray Train's ``get_dataset_shard`` returns.

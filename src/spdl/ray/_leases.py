@@ -83,7 +83,7 @@ class LeaseTable:
     It is a pure record: no clock, no thread, no Ray. It takes memory for each owner and for each hole in what is
     delivered, not for each position. An operation costs the same however many positions there are. No method raises
     its own errors. If Ctrl-C interrupts one, a position may be free and granted at once, but no position is missing:
-    `undelivered` is right, and `renew` goes on with it.
+    `undelivered` is right, and `renew` continues with it.
 
     Args:
         length: How many positions there are; None if unknown before `end_at`.
@@ -235,7 +235,7 @@ class LeaseTable:
         return min((first for first in firsts if first is not None), default=self._position)
 
     def undelivered(self) -> Undelivered:
-        """Return what is left, so that another table can go on with it: its `position` and `out`."""
+        """Return what is left, so that another table can continue with it: its `position` and `out`."""
         left = self._back.union(self._received, *self._granted.values())
         return Undelivered(self._position, left.runs)
 

@@ -178,7 +178,7 @@ class Options(NamedTuple):
 class RayLoader(Generic[T]):
     """An iterable over the results of a pipeline that runs in several actors of Ray. `run_on_ray` makes it.
 
-    Each iteration is one epoch: a pass over the source. If you leave a loop and iterate again, the new loop goes on
+    Each iteration is one epoch: a pass over the source. If you leave a loop and iterate again, the new loop continues
     where the first one stopped, and nothing is lost. The actors start at `start`, at `auto_stop` or at the first read.
     They end at `stop`, when the loader is collected, and when the driver ends in whatever way. No thread stays.
 
@@ -215,7 +215,7 @@ class RayLoader(Generic[T]):
     def stop(self) -> None:
         """Stop the actors, and wait for some seconds until they have ended.
 
-        Results that they had not delivered are not lost: a later iteration starts new actors, which go on from there.
+        Results that they had not delivered are not lost: a later iteration starts new actors, which continue from there.
         """
         if self._run is not None:
             self._run.stop()
@@ -359,7 +359,7 @@ class RayLoader(Generic[T]):
     # ---- stopping and going on ----
 
     def state_dict(self) -> dict[str, Any]:
-        """Return which items have been received, so that a loader of the same pipeline can go on from there.
+        """Return which items have been received, so that a loader of the same pipeline can continue from there.
 
         An item counts as received when ``next()`` has returned it, or what was made of it. The number of actors and the
         lease may be others when the state is loaded. It is as large as the items under way.

@@ -101,7 +101,7 @@ class EqualSteps(Generic[T]):
 
     In distributed training every rank waits in each step for all others, so ranks with different numbers of steps wait
     forever. Here the ranks tell each other, one step ahead, whether they have another one. They do so while the step
-    goes on, which hides the time it takes.
+    continues, which hides the time it takes.
 
     A rank that has more steps than another has read one of them that is not used. All ranks have to take the same
     steps: if they leave the loop early, they do so after the same one.
@@ -178,7 +178,7 @@ class EqualSteps(Generic[T]):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Let the loader go on at the state.
+        """Let the loader continue at the state.
 
         Raises:
             AttributeError: If the loader has no ``load_state_dict``.

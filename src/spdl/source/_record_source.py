@@ -81,7 +81,7 @@ _WINDOW = 64
 class Records(Sequence[Record]):
     """A sequence of records that are read when they are asked for; the base of the package's own.
 
-    Any number of threads may read. A pipeline and the loaders go on in its middle at once.
+    Any number of threads may read. A pipeline and the loaders continue in its middle at once.
     """
 
     @abc.abstractmethod

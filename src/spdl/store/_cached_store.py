@@ -68,7 +68,7 @@ class CachedStore(CheckedStore):
 
     The files are for the user alone to read (0600, in folders of 0700), and have checksums, which are compared when a
     process first reads them: damaged files are read from the store again. If the folder cannot be written to, or the
-    disk fails, there is one warning, and reading goes on without it.
+    disk fails, there is one warning, and reading continues without it.
 
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known

@@ -135,7 +135,7 @@ class DiskCache:
         path = self._path(key)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:  # It is not there, or the disk is broken. Reading goes on without it.
+        except OSError:  # It is not there, or the disk is broken. Reading continues without it.
             return None
         try:
             status = os.fstat(descriptor)

@@ -69,7 +69,7 @@ class RemoteStore(CheckedStore):
         self._sender.close()
 
     def statistics(self) -> StoreStatistics:
-        """Return the counts so far. They go on, and begin again in a forked process.
+        """Return the counts so far. They only grow, and begin again in a forked process.
 
         The statistics of pipelines have the counts since their start.
         """

@@ -218,7 +218,7 @@ def test_a_task_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogC
     gc.collect()
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "'Stubborn' was to end with its pipeline and has not ended within 1 s" in record.getMessage()
+    assert "'Stubborn' should have ended with its pipeline and still runs after 1 s" in record.getMessage()
 
 
 def test_a_task_may_put_its_things_in_order() -> None:

@@ -247,7 +247,7 @@ def test_the_callback_runs_in_this_process_and_holds_up_nothing(caplog: pytest.L
     assert threads == ["spdl_process_group_monitor"]
     (record,) = caplog.records
     assert "blocking" in record.getMessage()
-    assert "left behind" in record.getMessage()
+    assert "is abandoned" in record.getMessage()
     release.set()
 
 

@@ -208,7 +208,7 @@ def test_one_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogCapt
     gc.collect()
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "stubborn' was to end with its pipeline and has not ended within 1 s" in record.getMessage()
+    assert "stubborn' should have ended with its pipeline and still runs after 1 s" in record.getMessage()
 
 
 def test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed() -> None:

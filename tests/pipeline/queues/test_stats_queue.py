@@ -124,7 +124,7 @@ class TestReports:
         warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert len(warnings) == 1
         assert "interval_stats_callback of" in warnings[0]
-        assert ":op_queue' was to end with its pipeline and has not ended within 1 s: it is left behind" in warnings[0]
+        assert "op_queue' should have ended with its pipeline and still runs after 1 s" in warnings[0]
 
 
 class TestMethodsOfObjects:

@@ -47,7 +47,7 @@ def _holds_channel(process: psutil.Process) -> bool:
     return parent is not None and parent.pid != os.getpid() and not process.children()
 
 
-@pytest.mark.parametrize(("op", "how"), [(ops.die_on, "SIGKILL"), (ops.exit_on, "ended with status 0")])
+@pytest.mark.parametrize(("op", "how"), [(ops.die_on, "SIGKILL"), (ops.exit_on, "exit status 0")])
 def test_a_death_fails_the_pipeline(op: Callable[[Any], Any], how: str) -> None:
     begin = time.monotonic()
     with pytest.raises(PipelineFailure) as caught, region(op).build(num_threads=1).auto_stop() as pipeline:

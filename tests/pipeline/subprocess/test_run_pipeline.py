@@ -288,7 +288,7 @@ class TestExecutors:
             pids = {pid for _, pid, _ in items}
             (worker,) = {psutil.Process(pid).ppid() for pid in pids}
             os.kill(worker, 9)
-            with pytest.raises(RuntimeError, match="killed by signal 9"):
+            with pytest.raises(RuntimeError, match="killed by signal SIGKILL"):
                 list(items)
             assert wait_until(lambda: not any(map(_runs, pids)))
 

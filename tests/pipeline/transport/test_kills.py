@@ -99,7 +99,7 @@ def kill_worker(moment: str, delay: float) -> float:
         os.write(writer, str(time.monotonic()).encode())
         os.kill(process.pid, signal.SIGKILL)
         os._exit(0)
-    with pytest.raises(RuntimeError, match="killed by signal 9"):
+    with pytest.raises(RuntimeError, match="killed by signal SIGKILL"):
         use(items, moment, seen)
     noticed = time.monotonic()
     os.waitpid(killer, 0)

@@ -173,7 +173,7 @@ def test_available_memory_of_a_real_group_of_version_1(group: Path) -> None:
         [sys.executable, "-c", PROGRAM, group], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "has no 1,073,741,824 bytes of memory left" in done.stdout
+    assert "Less than 1,073,741,824 bytes of memory are left" in done.stdout
 
 
 # ---- the memory that processes share ----
@@ -197,7 +197,7 @@ def test_memory_can_neither_be_cut_off_by_a_peer_nor_get_other_rules() -> None:
 
 def test_memory_that_the_machine_lacks_is_an_error() -> None:
     memory = AnonymousMemory(1 << 46, 1 << 20)
-    with pytest.raises(OSError, match="no 70,368,744,177,664 bytes of memory left"):
+    with pytest.raises(OSError, match="Less than 70,368,744,177,664 bytes of memory are left"):
         memory.back(0, 1 << 46)
     assert not os.fstat(memory.fd).st_blocks
     memory.close()

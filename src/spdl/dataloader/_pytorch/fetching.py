@@ -303,7 +303,7 @@ class StreamFetch:
 
         Raises:
             StopIteration: If there are no more batches.
-            Exception: The exception of the dataset or of ``collate_fn``. The next call goes on after it.
+            Exception: The exception of the dataset or of ``collate_fn``. The next call continues after it.
         """
         number = self._number
         self._number += 1

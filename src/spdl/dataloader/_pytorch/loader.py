@@ -113,7 +113,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         # The iterator that was made or read last, and its epoch.
         self._latest: weakref.ref[TrackedIterator] | None = None
         self._epoch: MapEpoch | IterableEpoch | None = None
-        # The state that was loaded, and its part for the epoch to go on with, until that epoch is begun.
+        # The state that was loaded, and its part for the epoch to continue with, until that epoch is begun.
         self._loaded: dict[str, Any] | None = None
         self._packed: dict[str, Any] | None = None
         self._told_to_wait = False
@@ -253,7 +253,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         self._pickles_once = at_once or 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the iterator that was made or read last is, so that another process can go on from there.
+        """Return where the iterator that was made or read last is, so that another process can continue from there.
 
         It may be called between two batches, before the first iteration and after the last batch, also by a signal
         handler.
@@ -272,7 +272,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Begin the next iteration with the batch after those that were received when the state was made.
 
-        It may be one that was begun already, if nothing was read from it yet. An iterator that was read goes on as it
+        It may be one that was begun already, if nothing was read from it yet. An iterator that was read continues as it
         was, as with torchdata's ``StatefulDataLoader``, and the state waits for the next ``iter(loader)``.
 
         Args:
@@ -316,7 +316,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             self._told_to_wait = True
             warn_caller(
                 "A state was loaded while an iterator over this PyTorchDataLoader was read and had not come to its "
-                "end, which is a read behind the last batch. That one goes on as it was; the state takes effect in the "
+                "end, which is a read after the last batch. That iterator is unaffected; the state takes effect in the "
                 "next `iter(loader)`. Load a state before the first read, or leave the loop and begin another one."
             )
 

@@ -138,7 +138,7 @@ class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types 
     def __iter__(self) -> Iterator[Delivery]:
         worker = _worker_id()
         fetch = StreamFetch(self._dataset, self._options, self._positions[worker])
-        # An epoch that persistent workers go on with begins at the beginning.
+        # An epoch that persistent workers continue with begins at the beginning.
         self._positions = [type(it)(0, None) for it in self._positions]
         return _Deliveries(worker, fetch)
 
@@ -210,7 +210,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
                 self._pickled.close()
 
     def _shutdown_workers(self) -> None:
-        # A forked child has a copy of this iterator, and no workers: those are its parent's, which goes on with them.
+        # A forked child has a copy of this iterator, and no workers: those are its parent's, which continues with them.
         if self._process == os.getpid():
             super()._shutdown_workers()
 

@@ -63,7 +63,7 @@ class Moment:
 
     @contextmanager
     def in_force(self, generators: Sequence[Any] = ()) -> Iterator[None]:
-        """Run the block with these states. Afterwards the global generators are as before; the others go on."""
+        """Run the block with these states. Afterwards the global generators are as before; the others continue."""
         for generator, state in zip(generators, self.generators, strict=True):
             generator.set_state(state)
         outside = Moment.note(of_torch=self.torch_state is not None, of_all=self.python_state is not None)

@@ -148,7 +148,7 @@ def check_stages(parts: list[Any], noted: list[Part]) -> None:
         before = it["state"].get("mix") if isinstance(it.get("state"), dict) else None
         if before is not None and part.state_dict().get("mix") != before:
             raise RuntimeError(
-                "The state is from another stage of a MixedOrder, and a PyTorchDataLoader goes on only with the same "
+                "The state is from another stage of a MixedOrder, and a PyTorchDataLoader continues only with the same "
                 "one. Load the state of the sampler into the sampler of the new loader: what `state_dict()` of the "
                 "sampler returned before the epoch, advanced by the batches that the loop has received: "
                 "`batch_sampler.advance_state(before, batches)`."

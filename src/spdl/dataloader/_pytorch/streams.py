@@ -34,7 +34,7 @@ class StreamOutcome(NamedTuple):
         batch: The batch, unless it ended or there is an error.
         state: The state of the dataset or its iterator after the batch, or after the error.
         ended: Whether the worker has no more batches.
-        passed: Whether the worker goes on after the batch. It does not if it cannot begin.
+        passed: Whether the worker continues after the batch. It does not if it cannot begin.
         error: The exception that loading ended in, or None.
     """
 

@@ -332,7 +332,7 @@ def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
     )
     idle = (
         "Workers wait for the loop to ask for more: it asks for `prefetch_factor` batches for each of them. If some "
-        "batches take far longer than others, a greater `prefetch_factor` lets workers go on meanwhile."
+        "batches take far longer than others, a greater `prefetch_factor` lets workers continue meanwhile."
     )
     return LoaderArguments(type(loader).__name__, (load,), on_demand=True, idle=idle)
 
@@ -438,7 +438,9 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
         try:
             self.pipeline.stop(timeout=_PATIENCE)
         except TimeoutError as error:
-            _LG.warning("A loop was left, and its worker threads go on until they have loaded their items: %s", error)
+            _LG.warning(
+                "A loop was left, and its worker threads continue until they have loaded their items: %s", error
+            )
 
 
 def _close_all() -> None:

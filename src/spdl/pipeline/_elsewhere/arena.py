@@ -150,7 +150,7 @@ class Arena:
         """
         ledger = self._open_ledger()
         if self._taken:
-            raise ValueError(f"This {type(self).__name__} serves a worker process already. Make another for another.")
+            raise ValueError(f"This {type(self).__name__} already serves a worker process. Make one for each process.")
         self._taken = True
         return ledger
 

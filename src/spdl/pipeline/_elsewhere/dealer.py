@@ -318,7 +318,7 @@ class Dealer:
     seconds, and what it got would wait for that.
 
     Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
-    go on; if they do not, the thread that waits for room could be the one that makes room for them.
+    continue; if they do not, the thread that waits for room could be the one that makes room for them.
 
     Args:
         region: The region.

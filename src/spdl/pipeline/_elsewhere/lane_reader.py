@@ -225,7 +225,7 @@ class LaneReader:
         if self._without_arena == self._until_warning:
             self._until_warning *= 10
             warnings.warn(
-                f"{self._without_arena} item(s) so far were larger than the arena, and came all the same; this one has "
+                f"{self._without_arena} item(s) so far were larger than the arena, and were sent anyway; this one has "
                 f"{size:,} bytes. Make the arena larger, or leave it out.",
                 RuntimeWarning,
                 stacklevel=2,

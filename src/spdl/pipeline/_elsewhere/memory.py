@@ -158,7 +158,7 @@ class AnonymousMemory:
         size = end - begin
         # The system would end processes, this one perhaps, before it refused.
         if size > _LEAST_CHECKED and size > available_memory():
-            raise OSError(ENOMEM, f"The machine or this process's group has no {size:,} bytes of memory left to share")
+            raise OSError(ENOMEM, f"Less than {size:,} bytes of memory are left here or in this process's group")
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.fd, begin, size)
 

@@ -160,7 +160,7 @@ def _parts_of_view(view: memoryview) -> tuple[Any, str, tuple[int, ...]]:
     if kind not in _FORMATS:
         raise TypeError(
             f"A memoryview with elements of the format {view.format!r} cannot be sent to another process or "
-            f"interpreter. Accepted are {', '.join(sorted(_FORMATS))}; `memoryview.cast` makes such a one."
+            f"interpreter. Accepted are {', '.join(sorted(_FORMATS))}; `memoryview.cast` converts to these."
         )
     if len(shape) > 1 and not all(shape):
         raise TypeError(

@@ -237,7 +237,7 @@ def make_runner(config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) 
 
 
 class PipelineRunner:
-    """Builds a pipeline for each pass. With a continuous source, one pipeline goes on from pass to pass.
+    """Builds a pipeline for each pass. With a continuous source, one pipeline continues from pass to pass.
 
     Args:
         config: The pipeline.

@@ -356,7 +356,7 @@ class RegionNode(Node):
         return not (self.staff.owes_ends() or self.staff.paused or self.giving_up) and self.has_room(0)
 
     def _passable(self) -> Peer | None:
-        """Return a worker whose results may go on, of those that had found no room."""
+        """Return a worker whose results may move on, of those that had found no room."""
         for peer in self.staff.peers:
             # Not before there is room for several.
             if peer.paused and not peer.busy and self._may_emit(peer) and self.output.has_place():

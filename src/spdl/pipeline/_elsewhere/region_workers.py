@@ -6,11 +6,9 @@ import atexit
 import multiprocessing
 import multiprocessing.util  # It registers its exit hook before ours, so ours runs first.
 import os
-import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from time import monotonic, sleep
@@ -22,7 +20,7 @@ from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExec
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
 from spdl.pipeline._elsewhere.messages import Job, WorkerKind, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
-from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, interpreter_maker
+from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, exit_in_words, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread
 
@@ -121,7 +119,7 @@ class Processes:
         self._payload = job
         if threading.active_count() > 1:
             warnings.warn(
-                f"{region} forks its workers from a process that has threads, whose locks may be held for ever "
+                f"{region} forks its workers from a process that has threads, whose locks may stay locked "
                 "there. Leave `mp_context` out, or start the pipeline before other threads.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -150,8 +148,8 @@ class Processes:
                 if lost == _MOST_LOST or monotonic() >= give_up_at:
                     raise RuntimeError(
                         f"The processes of {self._region} cannot be started: multiprocessing's fork server, or what it "
-                        f"starts, ends at once each time ({type(error).__name__}: {error}). Mend what it prints, if it "
-                        'does, or give `mp_context="spawn"`, which needs no server.'
+                        f"starts, ends at once each time ({type(error).__name__}: {error}). Fix the error that it "
+                        'prints, if any, or give `mp_context="spawn"`, which needs no server.'
                     ) from error
             sleep(_TRY_AGAIN)
 
@@ -217,14 +215,8 @@ class _WorkerProcess:
 
 
 def _in_words(code: int | None, method: str) -> str:
-    if code is None or code >= 0:
-        hint = ", or multiprocessing's fork server was killed" if code == _UNKNOWN and method == "forkserver" else ""
-        return f"it ended with status {code}{hint}"
-    name = str(-code)
-    with suppress(ValueError):
-        name = signal.Signals(-code).name
-    hint = ", as the system does where memory runs out" if -code == signal.SIGKILL else ""
-    return f"it was killed by signal {name}{hint}"
+    hint = ", or multiprocessing's fork server was killed" if code == _UNKNOWN and method == "forkserver" else ""
+    return exit_in_words(code) + hint
 
 
 def _method() -> str:

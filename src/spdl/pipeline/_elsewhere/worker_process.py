@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -35,6 +36,17 @@ class Inbox(LaneReader):
         if isinstance(item, NotReadable):
             raise item.error
         return item
+
+
+def exit_in_words(code: int | None) -> str:
+    """Return how a process ended."""
+    if code is None or code >= 0:
+        return f"exit status {code}"
+    name = str(-code)
+    with suppress(ValueError):
+        name = signal.Signals(-code).name
+    hint = ", as the system does if memory runs out" if -code == signal.SIGKILL else ""
+    return f"killed by signal {name}{hint}"
 
 
 # Seconds that a worker has to end when it is asked to, before it is killed.
@@ -117,8 +129,7 @@ class WorkerProcess:
                 if self.process.is_alive():
                     self.process.kill()
                 self.process.join()
-                code = self.process.exitcode
-                self.ended_how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+                self.ended_how = exit_in_words(self.process.exitcode)
             finally:
                 self._under_way = False
         _LIVE.discard(self)

@@ -168,8 +168,8 @@ class Budget:
 
     A result's weight is known only once there is one. So a part that is about to make one reserves what the largest of
     its latest results weighed; before the first, the largest of all, and one at a time. A part farther from the sink
-    leaves as much as any stage after it needs for one result, so that the item nearest the sink can always go on.
-    If nothing goes on even so, one result is made alone, whatever it weighs.
+    leaves as much as any stage after it needs for one result, so that the item nearest the sink can always continue.
+    If nothing moves even so, one result is made alone, whatever it weighs.
 
     Attributes:
         limit: How many bytes the items may keep.

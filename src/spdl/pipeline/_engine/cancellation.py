@@ -104,7 +104,7 @@ def _leave_behind(task: asyncio.Task[Any]) -> None:
     if name.startswith("Task-"):
         name = getattr(task.get_coro(), "__qualname__", "aclose")
     _LOG.warning(
-        "The task %r was to end with its pipeline and has not ended within %g s: it is left behind. It must let "
+        "The task %r should have ended with its pipeline and still runs after %g s: it is abandoned. It must let "
         "asyncio.CancelledError through.",
         name,
         _GRACE,
@@ -116,7 +116,7 @@ def _leave_behind(task: asyncio.Task[Any]) -> None:
 
 
 def not_cancelled(error: BaseException) -> BaseException:
-    """Return the exception that an op failed with, in a form that lets the pipeline go on."""
+    """Return the exception that an op failed with, in a form that lets the pipeline continue."""
     from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
 
     # That of a library's scope, say, is the item's failure like any other.

@@ -241,7 +241,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     sources = sorted(engine.sources, key=lambda source: source.index)
     states = state.get("sources")
     if not isinstance(states, list) or len(states) != len(sources):
-        raise ValueError(f"it is of {len(states) if isinstance(states, list) else 'no'} sources")
+        raise ValueError(f"it has {len(states) if isinstance(states, list) else 'no'} sources")
     parts = [_read(source, each) for source, each in zip(sources, states, strict=True)]
     lineage = engine.lineage
     roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
@@ -280,7 +280,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
 
 
 def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftovers: bool) -> None:
-    """Raise if other ranks or batch sizes cannot go on with what a state says about a source."""
+    """Raise if other ranks or batch sizes cannot continue with what a state says about a source."""
     if not part.progress.position:
         # No item was handed out.
         return
@@ -310,7 +310,7 @@ def check_ranks(source: Any, before: Any, uneven: str | None) -> None:
 
 _LEFT_OVER = (
     "it holds what an aggregator has left over, which is a part of one rank's items, so the rest of the data cannot be "
-    "shared among other ranks, or in other batches. Go on with the same ones to the end of the epoch"
+    "shared among other ranks, or in other batches. Continue with the same ones to the end of the epoch"
 )
 
 

@@ -131,7 +131,7 @@ class Engine:
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
         self.ends = EpochEnds()
-        # It goes on where an earlier run was.
+        # It resumes an earlier run.
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
         self.out_of_order_before = 0
@@ -385,7 +385,7 @@ class Engine:
     # ---- the end of the input ----
 
     def concluded(self) -> None:
-        """Wake those that may go on after an outcome that no worker carried on."""
+        """Wake those that may continue after an outcome that no worker carried on."""
         if self.budget is not None:
             self.budget.freed()
         if self.ending:

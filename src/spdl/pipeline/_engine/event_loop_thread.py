@@ -140,7 +140,7 @@ async def _run_task(factory: BackgroundTaskFactory) -> None:
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - not even a SystemExit.
-        log_error(error, "The background task %r failed, and the pipeline goes on without it", type(task).__name__)
+        log_error(error, "The background task %r failed, and the pipeline continues without it", type(task).__name__)
 
 
 class EventLoopThread:

@@ -35,7 +35,7 @@ def number_pipelines_from(first: int) -> None:
 
 _MESSAGE = (
     "spdl.pipeline: an op or a source has forked this process ({pid}), and has returned or raised in the child, too. "
-    "The pipeline's threads and the executors' are in the parent only, so the child ends here, with status 1. Have it "
+    "The pipeline's threads and the executors' are in the parent only, so the child ends here, with status 1. Let it "
     "call os._exit() or sys.exit() there, or use multiprocessing or subprocess instead of os.fork().\n"
 )
 

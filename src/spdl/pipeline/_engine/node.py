@@ -437,7 +437,7 @@ class Node:
         return False
 
     def goes_on_elsewhere(self) -> bool:
-        """Return whether it goes on by itself, without a worker. Called with the lock held, where no op runs."""
+        """Return whether it continues by itself, without a worker. Called with the lock held, where no op runs."""
         return self.on_loop and bool(self.queue) and self.admits()
 
     def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.

@@ -181,7 +181,7 @@ class Source:
         self.again: Callable[[], int] | None = None
         self.pulling = False
         self.closing = False
-        # When the pull that goes on began, and when the last one ended.
+        # When the current pull began, and when the last one ended.
         self.pulling_since = 0.0
         self.pulled_at = 0.0
         # Whether its pulls take so long that each is worth a wake-up.
@@ -236,7 +236,7 @@ class Source:
         self.resumption = resumption
 
     def must_replay(self) -> bool:
-        """Return whether an earlier run has begun a pass that should go on."""
+        """Return whether an earlier run has begun a pass that should continue."""
         return self.resumption is not None and self.resumption.goes_on()
 
     def begin_pass(self, lineage: Lineage, epochs_read: int) -> Leg | None:
@@ -587,7 +587,7 @@ class Source:
     # ---- what it has counted ----
 
     def busy_seconds(self, now: float) -> float:
-        """Return the time that pulls have taken, the one that goes on included."""
+        """Return the time that pulls have taken, the current one included."""
         return self.counters.busy_seconds + (max(0.0, now - self.pulling_since) if self.pulling else 0.0)
 
     def blocked_seconds(self, now: float) -> float:

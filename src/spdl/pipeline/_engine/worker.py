@@ -69,7 +69,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         else:
             quiet = min(quiet + 1, len(_LOOK_AGAIN) - 1)
             if in_sink:
-                # When the consumer goes on, it tells.
+                # When the consumer continues, it tells.
                 engine.sink.set_full(full=True)
         seconds = _LOOK_AGAIN[quiet]
     engine.lock.release()
@@ -223,7 +223,7 @@ def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         engine.drop_deferred()
         return
     if engine.budget is not None:
-        # Somebody may go on where nobody else does.
+        # Another part may make progress although nothing else does.
         engine.budget.freed()
     workers = engine.workers
     workers.idle.append(gate)

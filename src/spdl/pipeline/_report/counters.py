@@ -180,7 +180,7 @@ class StageCounters:
         other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
         times: The durations of those tasks.
         waits: Seconds with a free slot that was not used, by reason.
-        waiting_for: The reason of the wait that goes on, if ``waiting_since`` is not 0.
+        waiting_for: The reason of the current wait, if ``waiting_since`` is not 0.
         waiting_since: When that wait began.
         got_at: When the last item was taken.
         sample_at: The count of tasks at which the next one is measured.
@@ -242,13 +242,13 @@ class StageCounters:
         self.waiting_since = now
 
     def end_wait(self, now: float) -> None:
-        """Add up the wait that goes on, if there is one."""
+        """Add up the current wait, if there is one."""
         if self.waiting_since:
             self.waits[self.waiting_for] += now - self.waiting_since
             self.waiting_since = 0.0
 
     def waited(self, now: float) -> list[float]:
-        """Return the seconds of waits by reason, the one that goes on included."""
+        """Return the seconds of waits by reason, the current one included."""
         waits = list(self.waits)
         since = self.waiting_since
         if since and now > since:

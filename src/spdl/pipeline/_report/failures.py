@@ -452,7 +452,7 @@ _LOGGED_IN_FULL = 10
 def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
     """Log an item that is dropped, and tell the user's callback. Must be called without the engine's lock.
 
-    The item is lost already and the rest must go on, so what a log handler or the callback raises is not let through.
+    The item is lost already and the rest must continue, so exceptions of log handlers and the callback are only logged.
 
     Args:
         item: The item that failed.

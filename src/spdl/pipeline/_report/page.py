@@ -123,7 +123,7 @@ class Page:
         return self._consumer[0]
 
     def remove(self) -> None:
-        """Remove the page. Threads that still run may go on writing, which is no longer seen."""
+        """Remove the page. Threads that still run may continue writing, which is no longer seen."""
         if self._file is not None:
             self._file.remove()
             self._file = None

@@ -63,7 +63,7 @@ class Track:
         number: Its number.
         name: Its name.
         thread_id: The system's number of the thread that it shows; None for a row that shows none.
-        open: The slices that go on now.
+        open: The slices that have not ended.
     """
 
     __slots__ = ("name", "number", "open", "thread_id")
@@ -75,11 +75,11 @@ class Track:
         self.open: Open | None = None
 
     def begin(self, name: str, at: float, pipeline: int, roots: tuple[int, ...]) -> None:
-        """Note what goes on from now on."""
+        """Note what happens from now on."""
         self.open = Open(name, at, pipeline, roots)
 
     def end(self) -> None:
-        """Note that nothing goes on any more."""
+        """Note that nothing happens any more."""
         self.open = None
 
 
@@ -201,7 +201,7 @@ class Recorder:
         return root // self._pipelines[pipeline][0]
 
     def ended_at(self, pipeline: int) -> float | None:
-        """Return when a pipeline ended, on the clock of `time.perf_counter`; None if it goes on."""
+        """Return when a pipeline ended, on the clock of `time.perf_counter`; None if it still runs."""
         return self._pipelines[pipeline][1]()
 
 

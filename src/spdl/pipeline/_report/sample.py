@@ -163,7 +163,7 @@ class StageSample(Counts):
     held_seconds: float = _total("counted.waits[HELD]")
     """Time in which a slot was free and an item waited, but too many results waited for an earlier one."""
     waiting_for: float = _now("counted.waiting_for")
-    """Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0."""
+    """Which of these three waits it is, counted from 0, if ``waiting_since`` is not 0."""
     waiting_since: float = _now("counted.waiting_since")
     """When it began, as ``time.perf_counter()`` tells it. Those three do not include it."""
     awaited_seconds: float = _total(on_page=False)
@@ -296,7 +296,7 @@ class Sample:
     delivered: float = _now("given(it) - it.sink.items()")
     """Of these, those that the consumer has taken."""
     consumer_waited: float = _now("it.sink.counters.get_seconds")
-    """Seconds that it has waited for them, without the wait that goes on."""
+    """Seconds that it has waited for them, without the current wait."""
     max_bytes: float = _of_budget("it.budget.limit")
     """The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed."""
     bytes_in_flight: float = _of_budget("it.budget.bytes_now()")
@@ -308,7 +308,7 @@ class Sample:
     sink_fill: float = _now("it.sink.counters.fill", on_page=False)
     """How many results lay in the sink each time one was put there, added up. The page does not have it."""
     consumer_waiting_since: float = 0.0
-    """When the consumer's wait began; 0 if none goes on."""
+    """When the consumer's wait began; 0 without a wait."""
     sources: tuple[SourceSample, ...] = ()
     """The sources, in the order of declaration."""
     stages: tuple[StageSample, ...] = ()

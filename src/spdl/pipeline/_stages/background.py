@@ -371,7 +371,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
 
     Args:
         callback: An async function that gets each `ProcessGroupResourceUsage`. It runs in this process, so it may use
-            resources that are open here. An exception that it raises is logged, and sampling goes on.
+            resources that are open here. An exception that it raises is logged, and sampling continues.
         interval: Seconds from one sample to the next.
         mp_context: Accepted for compatibility, without effect: the monitor starts no process. So it works in daemonic
             processes too, and the figures contain no monitor process.
@@ -440,7 +440,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 await asyncio.wait_for(ended.wait(), _GRACE)
             except TimeoutError:
                 _LOG.warning(
-                    "The callback %s of %s has not returned within %g s, and is left behind.",
+                    "The callback %s of %s has not returned within %g s, and is abandoned.",
                     place_of(self._callback),
                     type(self).__name__,
                     _GRACE,

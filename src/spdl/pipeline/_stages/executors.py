@@ -141,7 +141,7 @@ class ExecutorNode(OpNode):
     def await_calls(self, seconds: float) -> int:
         deadline = monotonic() + seconds
         unfinished = await_calls(list(self.futures), seconds)
-        # The thread that waits for a future goes on before its callbacks are called.
+        # The thread that waits for a future continues before its callbacks are called.
         with self.engine.lock:
             while self.futures and (left := deadline - monotonic()) > 0:
                 self.all_landed.wait(left)
@@ -530,7 +530,7 @@ def _nothing() -> None:
     return
 
 
-# A call may go on taking items for so long; then other work of the executor has its turn.
+# A call may continue taking items for so long; then other work of the executor has its turn.
 _TURN_SECONDS = 0.001
 
 
@@ -538,7 +538,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     """Has the pool's threads take items from the queue themselves.
 
     A worker that finds something to do submits a call. When the pool runs it, it takes what waits first, as a worker
-    would, and goes on while there is something, for a millisecond at most. So one submission, the costly part, may
+    would, and continues while there is something, for a millisecond at most. So one submission, the costly part, may
     serve many short ops, and no item ever waits for another: as long as there is more, one more call is on its way.
 
     In a pool that ranks calls a thread sees to it, before it is free, that there is a call for what waits here, or it

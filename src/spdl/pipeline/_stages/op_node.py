@@ -70,7 +70,7 @@ class Timeout:
         return watch
 
     def resume(self, watch: Watch) -> None:
-        """Give an op that starts now, or goes on, a deadline."""
+        """Give an op that starts now, or continues, a deadline."""
         watch.deadline = monotonic() + self._seconds
         self._watches[watch] = None
         self._arm()
@@ -383,7 +383,7 @@ class OpNode(Node):
         return self.admits()
 
     def under_way(self) -> int:
-        # A generator between two results asks for a place when it goes on.
+        # A generator between two results asks for a place when it continues.
         return self.running - len(self.parked)
 
     def in_ops(self) -> int:
@@ -405,7 +405,7 @@ class OpNode(Node):
             # When the concurrency is lowered, more may be under way than there is room for; it waits here itself.
             return self.has_room(min(under_way, self.concurrency))
         assert self.order is not None
-        # The head's results go on; the others' results wait in their tickets.
+        # The head's results move on; the others' results wait in their tickets.
         if self.order.is_head(ticket):
             return self.has_room(0)
         guard = self.output.guard
@@ -436,7 +436,7 @@ class OpNode(Node):
         if not super().give_up_work():
             return False
         if self.order is not None:
-            # Finished results that have waited for earlier ones. If this is the stage that failed, they go on.
+            # Finished results that have waited for earlier ones. If this is the stage that failed, they move on.
             finished = self.order.give_up()
             if self.next is not None and self.next.cancelled:
                 self.engine.drops.extend(finished)

@@ -272,7 +272,7 @@ class ConveyorNode(Node):
         """Called with the lock held when the end of an epoch is taken from an inlet."""
 
     def mark_came_out(self) -> bool:
-        """Return whether the end of an epoch that came out goes on. Called with the lock held."""
+        """Return whether the end of an epoch that came out is passed on. Called with the lock held."""
         return True
 
     async def _pass_on(self, item: Any) -> None:

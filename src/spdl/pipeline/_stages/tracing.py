@@ -58,7 +58,7 @@ class Tracer:
         return now
 
     def end(self, track: Track, error: BaseException | None = None) -> None:
-        """Record what went on there until now."""
+        """Record what happened there until now."""
         open_ = track.open
         if open_ is None:
             return
@@ -513,7 +513,7 @@ def attach(engine: Engine, recorder: Recorder) -> bool:
     """Make a pipeline tell a recorder what it does, from now on. It may run already.
 
     Its parts become parts of traced kinds, which have the same fields. So the engine that is not traced has no line and
-    no branch for it, and pays nothing. A call that goes on is not seen, as it has begun before.
+    no branch for it, and pays nothing. A call in progress is not seen, as it has begun before.
 
     It does not if the recorder keeps nothing more, or if it has been told to stop.
 

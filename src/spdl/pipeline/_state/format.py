@@ -115,11 +115,11 @@ def ranks_of(argument: str, state: dict[str, Any], kind: str) -> list[dict[str, 
         return []
     ranks = state["ranks"]
     if not isinstance(ranks, list) or not ranks:
-        refuse_state(argument, "is damaged: its 'ranks' are no list of states")
+        refuse_state(argument, "is damaged: its 'ranks' are not a list of states")
     for each in ranks:
         check_state(argument, each, kind)
         if "ranks" in each:
-            refuse_state(argument, "is damaged: one of its 'ranks' has ranks of its own")
+            refuse_state(argument, "is damaged: one of its 'ranks' has 'ranks' itself")
     return ranks
 
 
@@ -140,7 +140,7 @@ def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
     if stages != ours["stages"]:
         refuse_state(
             "state",
-            f"was taken of a pipeline with other stages: {_show(stages)}; this pipeline has {_show(ours['stages'])}",
+            f"was taken from a pipeline with other stages: {_show(stages)}; this pipeline has {_show(ours['stages'])}",
         )
     if not isinstance(sources, list) or len(sources) != len(ours["sources"]):
         refuse_state("state", "is damaged: it has no fingerprint of each source")
@@ -149,7 +149,7 @@ def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
         if not isinstance(their, dict) or any(their.get(name, value) != value for name, value in our.items()):
             refuse_state(
                 "state",
-                f"was taken of a pipeline with another source: {_show_source(their)}; this pipeline has "
+                f"was taken from a pipeline with another source: {_show_source(their)}; this pipeline has "
                 f"{_show_source(our)}",
             )
 

@@ -363,7 +363,7 @@ class AggregatorResult(Gathering):
 
 
 class AggregatorCut(NamedTuple):
-    """The point from which an aggregator goes on.
+    """The point from which an aggregator continues.
 
     Attributes:
         again: The results that were not consumed though a later one was, or only a part was: each is made by itself.
@@ -433,7 +433,7 @@ class AggregatorHistory:
         return next(each for each in self.again if each.batch.record is record)
 
     def cut(self, undone: Iterable[AggregatorResult], referred: Collection[AggregatorResult]) -> AggregatorCut:
-        """Return where another run has to go on.
+        """Return where another run has to continue.
 
         Args:
             undone: Results that count as not consumed, apart from those that are not.

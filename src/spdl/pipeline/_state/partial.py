@@ -385,7 +385,7 @@ def _history_state(
             raise RuntimeError(  # noqa: TRY004 - the caller has given nothing.
                 "The state cannot be exact at this moment: an aggregator has made a result of items of a region or a "
                 "merge that gathers, a later result was received and this one was not, and it is not known which items "
-                "these were. Put the aggregator before that stage, or have the later stages keep the order."
+                "these were. Put the aggregator before that stage, or make the later stages keep the order."
             )
         again.append([name["batch"], *result.leftover])
     for each in history.again:

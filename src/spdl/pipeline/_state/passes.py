@@ -1,4 +1,4 @@
-"""The passes over a source: which items are in flight, where to go on after an earlier run, and one rank's share."""
+"""The passes over a source: which items are in flight, where to continue after an earlier run, and one rank's share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Pass:
     Attributes:
         epoch: Its number. A source that is not continuous has only number 0.
         begin: The position of its first item. Positions count on from pass to pass.
-        end: The position after its last item; None while it goes on.
+        end: The position after its last item; None while it is under way.
         state: The part that the source's own ``state_dict()`` returned before the pass, if it has one.
         first: A mark of its first item, which differs if the order differs; None for items without a mark.
     """
@@ -157,7 +157,7 @@ class Leg(NamedTuple):
     Attributes:
         of: The pass.
         holes: The positions that were handed out and not consumed, in order.
-        following: The position at which the pass goes on; None if it had ended.
+        following: The position at which the pass continues; None if it had ended.
         read: Whether the consumer has seen the end of this epoch.
     """
 
@@ -257,7 +257,7 @@ class ResumedIterator(Interruptible):
     """An iterator over the rest of a pass.
 
     Attributes:
-        taken: The position of the item that was returned last, if it was out; None once the pass goes on.
+        taken: The position of the item that was returned last, if it was out; None once the pass continues.
         rest: The function that returns the further items then.
     """
 
@@ -510,7 +510,7 @@ def _begins_like(leg: Leg, first: list[Any]) -> bool:
 def _too_short(source: object, leg: Leg, offset: int) -> str:
     return (
         f"The source {type(source).__name__!r} has ended before item {offset} of epoch {leg.of.epoch}, which the state "
-        "says it has handed out: it is not the one that the state was taken of, or it was made shorter since."
+        "says it has handed out: it is not the source that the state was taken from, or it was made shorter since."
     )
 
 
@@ -521,8 +521,8 @@ def _check_length(source: object, leg: Leg, length: int) -> None:
         kind = TooShortError if length < had else RuntimeError
         raise kind(
             f"The source {type(source).__name__!r} has {length} items in epoch {leg.of.epoch}, which had ended after "
-            f"{had} when the state was taken: it is not the one that the state was taken of, or it was changed since. "
-            "The state of one of several ranks is for that rank alone, unless the source is a sampler such as "
+            f"{had} when the state was taken: it is not the source that the state was taken from, or it was changed "
+            "since. The state of one of several ranks is for that rank alone, unless the source is a sampler such as "
             "`EpochSampler`."
         )
 

@@ -143,7 +143,7 @@ class TokenTurns:
         return self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
 
     def know(self, anchor: Anchor) -> None:
-        """Go on from a place that the same mix has found before."""
+        """Continue from a place that the same mix has found before."""
         self._add(anchor)
 
     def _find(self, turn: int) -> Anchor:

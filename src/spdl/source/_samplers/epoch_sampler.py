@@ -75,7 +75,7 @@ class EpochSampler:
         >>> [list(make(rank, 2)) for rank in range(2)]
         [[0, 1, 4, 5, 8], [2, 3, 6, 7, 9]]
 
-        After the first step, go on with one rank in place of two:
+        After the first step, continue with one rank in place of two:
 
         >>> sampler = make(0, 2)
         >>> items = iter(sampler)
@@ -449,7 +449,7 @@ class EpochBatchSampler:
 
 
 def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[MixedOrder, EpochState]:
-    """Return a mix as a state lets it go on, and how far it is.
+    """Return a mix as a state lets it continue, and how far it is.
 
     Args:
         order: The mix that the sampler was given.
@@ -457,7 +457,7 @@ def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[Mixed
         data: The end of the sampler's fingerprint, which names the data.
 
     Raises:
-        ValueError: If the state is of a later stage, or this one cannot go on exactly from an earlier one.
+        ValueError: If the state is of a later stage, or this one cannot continue exactly from an earlier one.
     """
     assert state.mix is not None
     try:
@@ -493,4 +493,4 @@ def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[Mixed
 
 
 def _refuse_mix(reason: str) -> NoReturn:
-    raise ValueError(f"`state` is not one from which this stage of a MixedOrder can go on: {reason}.")
+    raise ValueError(f"`state` is not one from which this stage of a MixedOrder can continue: {reason}.")

@@ -296,7 +296,7 @@ class EpochState(NamedTuple):
 
     @property
     def plan(self) -> Plan:
-        """The sharing that was going on."""
+        """The sharing in progress."""
         return Plan(self.size, self.delivered, self.sharing)
 
 
@@ -495,4 +495,4 @@ def _read_runs(state: dict[str, Any], argument: str, name: str) -> Ranges:
 
 
 def _refuse(argument: str, reason: str) -> NoReturn:
-    raise ValueError(f"`{argument}` is not a state that this sampler can go on from: {reason}.")
+    raise ValueError(f"`{argument}` is not a state that this sampler can continue from: {reason}.")

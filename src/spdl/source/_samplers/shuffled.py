@@ -102,7 +102,7 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
     Returns:
         An iterable. Its ``len()`` is the same as of `src`, and raises TypeError if `src` has none. A shuffle of more
         than 3 seconds is logged as a warning. It has ``state_dict()`` and ``load_state_dict()``, which say and set
-        which pass is next, so a pipeline or loader over it goes on exactly; it can begin at a position if `src` can.
+        which pass is next, so a pipeline or loader over it continues exactly; it can begin at a position if `src` can.
 
     Raises:
         TypeError: If `src` has no ``shuffle``, or another argument has the wrong type.

@@ -148,7 +148,7 @@ class _Window:
             # Its frames would keep this object.
             self.errors[group] = error.with_traceback(None)
         except BaseException:
-            # Ctrl-C: the others go on without this thread.
+            # Ctrl-C: the others continue without this thread.
             with self._changed:
                 self._waiting.append(group)
                 self._changed.notify_all()

@@ -77,7 +77,7 @@ def parse_address(url: str, named: str = "") -> Address:
         parts, host, port = urlsplit(""), "", None
     known = parts.scheme in _PORTS and _NETLOC.fullmatch(parts.netloc) and port != 0
     if not (known and (":" in host or _NAME.fullmatch(host))):
-        raise ValueError(f"no URL of HTTP: {called}")
+        raise ValueError(f"not an HTTP URL: {called}")
     target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     # Python drops some characters without a word.
     if _UNQUOTED.search(target) or _CONTROL.search(url) or url[0] == " ":

@@ -270,7 +270,7 @@ class Response(http.client.HTTPResponse):
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]
         if not 0 <= size < _LONGEST_CHUNK:
-            raise http.client.HTTPException("one of its chunks has a length that none can have")
+            raise http.client.HTTPException("one of its chunks has an invalid length")
         return size
 
 

@@ -42,7 +42,7 @@ def _said_length(headers: Mapping[str, str]) -> int | None:
     if text is None:
         return None
     if not _NUMBER.match(text):
-        raise FailedAttemptError("wrong", f"the answer is no HTTP that can be read: its length is {text[:100]!r}")
+        raise FailedAttemptError("wrong", f"the answer is not valid HTTP: its length is {text[:100]!r}")
     return int(text)
 
 
