@@ -215,7 +215,7 @@ class RayLoader(Generic[T]):
     def stop(self) -> None:
         """Stop the actors, and wait for some seconds until they have ended.
 
-        Results that they had not delivered are not lost: a later iteration starts new actors, which continue from there.
+        Results that they had not delivered are not lost: a later iteration starts new actors, which return them again.
         """
         if self._run is not None:
             self._run.stop()
