@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
 
+from spdl.cli._advise.advice_page import page
 from spdl.cli._advise.judge import judge
 from spdl.cli._advise.measured import JobLoader, MeasuredJob
-from spdl.cli._advise.page import page
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
 
+from spdl.cli._advise.advice_page import headline
 from spdl.cli._advise.judge import judge
 from spdl.cli._advise.measured import JobLoader, MeasuredJob, Rank
-from spdl.cli._advise.page import headline
 
 DESCRIPTION = {"file": "train.py", "line": 3, "num_workers": 4}
 

@@ -26,11 +26,11 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._elsewhere import dealer, region_node, region_workers
 from spdl.pipeline._elsewhere.dealer import Dealer, Peer
 from spdl.pipeline._elsewhere.lane import PeerGone
-from spdl.pipeline._elsewhere.messages import RaisedHere
 from spdl.pipeline._elsewhere.region_node import RegionNode
 from spdl.pipeline._elsewhere.region_worker import BufferedLines, ReceivedItems, RegionOutbox, Telling
 from spdl.pipeline._elsewhere.regions import Staff
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd
+from spdl.pipeline._elsewhere.worker_messages import RaisedHere
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline.defs import (
     MAIN_PROCESS,

@@ -25,9 +25,9 @@ from tests.pipeline.transport.work import shared_memories
 from spdl.pipeline import iterate_in_subprocess
 from spdl.pipeline._elsewhere import lane, worker_process
 from spdl.pipeline._elsewhere import memory as memory_module
+from spdl.pipeline._elsewhere.item_pickling import ItemPickler, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.lane import ChannelClosed
 from spdl.pipeline._elsewhere.memory import AnonymousMemory, available_memory
-from spdl.pipeline._elsewhere.pickling import ItemPickler, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
+from spdl.cli._advise.advice_page import headline, page
 from spdl.cli._advise.call_lines import find_changes
 from spdl.cli._advise.judge import LoaderVerdict, judge
 from spdl.cli._advise.measured import MeasuredJob, read_records
-from spdl.cli._advise.page import headline, page
 from spdl.cli._common.console import STANDARD_OUTPUT, CommandError, Console, check_writable, write_figures
 from spdl.cli._common.machine import provenance
 

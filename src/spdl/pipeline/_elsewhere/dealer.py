@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
-from spdl.pipeline._elsewhere.messages import Load, Name, NewLimits, Report, Work, Worker
+from spdl.pipeline._elsewhere.worker_messages import Load, Name, NewLimits, Report, Work, Worker
 from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._state.lineage import Lineage

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_int
+from spdl.pipeline._elsewhere.item_pickling import ItemPickler, are_plain, general_reducers
 from spdl.pipeline._elsewhere.lane import (
     APART,
     COUNT_SHIFT,
@@ -27,13 +28,12 @@ from spdl.pipeline._elsewhere.lane import (
     aligned,
 )
 from spdl.pipeline._elsewhere.memory import Slab, block_size, lend
-from spdl.pipeline._elsewhere.pickling import ItemPickler, are_plain, general_reducers
 
 if TYPE_CHECKING:
     import mmap
 
     from spdl.pipeline._elsewhere.arena import Room
-    from spdl.pipeline._elsewhere.pickling import Reducers
+    from spdl.pipeline._elsewhere.item_pickling import Reducers
 
 
 class BufferPlace(NamedTuple):

@@ -11,7 +11,7 @@ from spdl.pipeline._declare.op import FailedItem
 from spdl.pipeline._declare.records import OnFailure
 from spdl.pipeline._elsewhere.dealer import Dealer, Peer, Sent
 from spdl.pipeline._elsewhere.lane import ChannelClosed, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Mark, Name, Report
+from spdl.pipeline._elsewhere.worker_messages import End, Failure, Fault, Mark, Name, Report
 from spdl.pipeline._engine.channel import Channel, Order
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.failures import Quarantine, report_failed_item, type_and_message

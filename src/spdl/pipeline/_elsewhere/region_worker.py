@@ -23,8 +23,19 @@ from spdl.pipeline._declare.records import (
     StageConfig,
 )
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Job, Load, Mark, NewLimits, RaisedHere, Report, Work
 from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
+from spdl.pipeline._elsewhere.worker_messages import (
+    End,
+    Failure,
+    Fault,
+    Job,
+    Load,
+    Mark,
+    NewLimits,
+    RaisedHere,
+    Report,
+    Work,
+)
 from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import number_pipelines_from, set_limits, start
@@ -38,7 +49,7 @@ from spdl.pipeline._state.passes import OnePass
 from spdl.pipeline._world import Lock, Thread, perf_counter
 
 if TYPE_CHECKING:
-    from spdl.pipeline._elsewhere.messages import AnyRaised, Name
+    from spdl.pipeline._elsewhere.worker_messages import AnyRaised, Name
 
 
 class BufferedLines(logging.Handler):

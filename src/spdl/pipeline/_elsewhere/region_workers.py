@@ -18,8 +18,8 @@ from weakref import WeakSet
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
-from spdl.pipeline._elsewhere.messages import Job, WorkerKind, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
+from spdl.pipeline._elsewhere.worker_messages import Job, WorkerKind, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, exit_in_words, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread

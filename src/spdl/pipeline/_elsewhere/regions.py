@@ -17,9 +17,9 @@ from spdl.pipeline._declare.placement import ExecutorConfig, ProcessPoolExecutor
 from spdl.pipeline._declare.records import OnFailure, PathVariantsConfig, PipeConfig, StageConfig
 from spdl.pipeline._elsewhere.dealer import Peer
 from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
-from spdl.pipeline._elsewhere.messages import Job
 from spdl.pipeline._elsewhere.region_node import RegionNode
 from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
+from spdl.pipeline._elsewhere.worker_messages import Job
 from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Node

@@ -18,9 +18,9 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
+from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter
 from spdl.pipeline._elsewhere.lane import Ends, ItemNotSent
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
-from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
 from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, pack, pack_error

@@ -54,17 +54,17 @@ from select import POLLIN, poll
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.lane import ChannelClosed, Ends, PeerGone, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.memory import Counter
-from spdl.pipeline._elsewhere.pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from spdl.pipeline._elsewhere.pickling import Reducers
+    from spdl.pipeline._elsewhere.item_pickling import Reducers
 
 
 class _ChannelEnd:

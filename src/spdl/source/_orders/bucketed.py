@@ -10,8 +10,8 @@ import numpy as np
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.budget import BudgetBatches, Cost, TooLong
 from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, random_order
+from spdl.source._orders.token_budget import BudgetBatches, Cost, TooLong
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
