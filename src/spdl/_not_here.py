@@ -42,7 +42,7 @@ def _numbers(version: str) -> list[int]:
 PAGE = "docs/departures.md, 'Not here yet'"
 
 NOT_HERE = {
-    "spdl": {"autoresearch": "it is a product of its own"},
+    "spdl": {"autoresearch": "it is a separate product"},
 }
 """The reason by module and name. A module asks only for a name that it lacks, so one that arrives needs no change here.
 """
@@ -59,11 +59,11 @@ _ELSEWHERE = {
     "WebLoader": "spdl.dataloader.ImageLoader, over spdl.source.TarShards",
     "imread": "spdl.io.load_image",
 }
-"""Ours by the names that other libraries have for it, where no name of ours resembles them."""
+"""Ours by the names that other libraries have for it, for which we have no similar name."""
 
 _SIMILAR = 0.8
 _TELLING = 8
-"""How many letters of a name of ours say what is meant, if more follow."""
+"""How many letters of one of our names identify it, if more follow."""
 
 
 def missing(module: str, name: str) -> AttributeError | ImportError:

@@ -64,7 +64,7 @@ class TestBadStates:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda state: state.pop("spdl"), "is no state that `state_dict\\(\\)` returned"),
+            (lambda state: state.pop("spdl"), "is not a state that `state_dict\\(\\)` returned"),
             (lambda state: state.update(spdl="dataloader"), "is of a dataloader, and this is a pipeline"),
             (lambda state: state.pop("version"), "has no version"),
             (lambda state: state.update(version=2), "has version 2, and this release of spdl reads versions up to 1"),

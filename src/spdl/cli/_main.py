@@ -89,7 +89,7 @@ examples:
   spdl record -- python train.py       a trace of what each thread does when
   spdl record 4711                     the same of a process that runs
   spdl top                             what the pipelines of your programs do
-  spdl why 4711                        what limits those of process 4711
+  spdl why 4711                        what limits the pipelines of process 4711
   spdl stack 4711                      which line each of its threads is at
 
 `spdl COMMAND --help` lists the options of a command.

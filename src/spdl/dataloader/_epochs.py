@@ -32,7 +32,7 @@ def missing_attribute(loader: object, name: str) -> AttributeError:
     if name in _PARTS:
         message += (
             ": it cannot be taken apart and put together again as PyTorch's. It shares an epoch among ranks by itself, "
-            "and load_state_dict() continues in the middle of one, in place of skipping batches. Where a library must "
+            "and load_state_dict() continues in the middle of one, in place of skipping batches. If a library must "
             "replace the sampler, use PyTorchDataLoader."
         )
     return AttributeError(message, name=name, obj=loader)
@@ -246,7 +246,7 @@ class Epochs:
 
     def _load_ranks(self, ranks: list[dict[str, Any]], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
         if not can_merge(source):
-            refuse_state("state", "is of several ranks, and only an EpochSampler as `src` can share it anew")
+            refuse_state("state", "is of several ranks, and only an EpochSampler as `src` can share it again")
         states = []
         for rank in ranks:
             pipeline = rank.get("pipeline")

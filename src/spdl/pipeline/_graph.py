@@ -450,7 +450,7 @@ def plan(
     engine.connect(graph.sources, graph.nodes, needs_event_loop=bool(background or lifespans))
     if max_bytes is not None:
         if any(node.hides_items for node in graph.nodes):
-            remedy = "Queues and merges of your own, and regions, hide which items they hold."
+            remedy = "Your own queues and merges, and regions, hide which items they hold."
             refuse(ValueError, "max_bytes", "None with a `queue_class`, a merge op or a region", max_bytes, remedy)
         # Imported here because few pipelines have one.
         from spdl.pipeline._engine.budget import Budget  # noqa: PLC0415

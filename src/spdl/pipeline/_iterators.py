@@ -176,7 +176,7 @@ def warn_of_nothing(engine: Engine) -> None:
     kinds = ", ".join(repr(source.identity.type) for source in engine.sources)
     warn_caller(
         f"The source of the pipeline ({kinds}) has yielded nothing, so the pipeline does. A path or a filter may be "
-        "wrong, or the source may be an iterator that was used before: give an iterable that starts anew, such as a "
+        "wrong, or the source may be an iterator that was used before: give an iterable that starts again, such as a "
         "list or an object whose `__iter__` makes a generator."
     )
 

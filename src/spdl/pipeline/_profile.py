@@ -109,7 +109,7 @@ def seconds_to_hand_over(items: Sequence[Any], results: Sequence[Any], results_p
     try:
         pickling = _mean([_timed(pickle.dumps, item) for item in _some(items)])
         unpickling = _mean([_timed(pickle.loads, pickle.dumps(result)) for result in _some(results)])
-    except Exception:  # noqa: BLE001 - objects of the user's may raise anything when they are pickled.
+    except Exception:  # noqa: BLE001 - user objects may raise anything when they are pickled.
         return None
     if pickling is None or unpickling is None:
         return None

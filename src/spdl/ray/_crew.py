@@ -14,7 +14,7 @@ from spdl.pipeline._world import Thread
 from spdl.ray._actor import ActorReport, ActorResult, ActorWork, SpdlPipeline
 
 Entry: TypeAlias = ActorResult | list[Range]
-"""A result, or positions of which nothing is left."""
+"""A result, or positions that have nothing left."""
 
 
 def import_ray(name: str = "ray") -> Any:

@@ -100,7 +100,7 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
                 listing = Listing.of(prefix, store.list(prefix))
                 with replaced(file) as target:
                     save_npz(target, listing.arrays())
-    remedy = "Remove it to have the store listed anew"
+    remedy = "Remove it to list the store again"
     try:
         check_regular(file)
         listing = Listing(load_npz(file, verify=True))

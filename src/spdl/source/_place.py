@@ -163,7 +163,7 @@ class Place(NamedTuple):
     """None for a file."""
     path: str
     pattern: str = ""
-    """What the user has named it by: a pattern, or its path."""
+    """The user's name for it: a pattern, or its path."""
 
     @property
     def name(self) -> str:

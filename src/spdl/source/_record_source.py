@@ -18,7 +18,7 @@ class Defect(NamedTuple):
     """A record that cannot be read, in its place."""
 
     reason: str
-    """What was raised for it, as text: the exception would keep the frames that have the other records."""
+    """The exception for it, as text: the exception would keep the frames that have the other records."""
 
     @classmethod
     def of(cls, error: Exception) -> Defect:

@@ -68,7 +68,7 @@ class Refilled(NamedTuple):
     replacement: int
     """The item that was loaded instead."""
     reason: str
-    """What its error said."""
+    """The message of its error."""
 
 
 class Refill(Generic[T]):

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 _WORTH_KEEPING = 4
-"""A part of less than one in so many bytes of its block is copied, so that it does not keep the block in memory."""
+"""A part of less than one in this many bytes of its block is copied, so that it does not keep the block in memory."""
 _LARGE = 1 << 21
 """From here on, memory comes from the system and goes back to it: it is the size of its large pages."""
 _WORTH = 8
-"""The last page is a large one too, if that adds no more than one in so many bytes: they come much faster."""
+"""The last page is a large one too, if that adds no more than one in this many bytes: they come much faster."""
 _HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
 
 

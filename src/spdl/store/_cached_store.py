@@ -48,11 +48,11 @@ class CacheStatistics(NamedTuple):
     """
 
     memory_hits: int
-    """What was found in memory."""
+    """The bytes found in memory."""
     disk_hits: int
-    """What was found on disk."""
+    """The bytes found on disk."""
     misses: int
-    """What was read from the store."""
+    """The bytes read from the store."""
     uncached: int
     """Misses that could not be kept, being too large, without room on the disk, or without an etag."""
     memory_bytes: int

@@ -22,7 +22,7 @@ _held: set[int] = set()
 """The descriptors that hold locks. A forked process closes its copies: the lock has to end with the parent."""
 
 _noting = threading.RLock()
-"""Held while a descriptor is opened or closed, and by a fork: a copy that nobody knows of would keep the lock for ever.
+"""Held while a descriptor is opened or closed, and by a fork: an unknown copy would keep the lock forever.
 
 A thread may hold it twice: if a signal's handler forks.
 """
@@ -33,7 +33,7 @@ def holding(path: str, numbers: Iterable[int] = ()) -> Iterator[None]:
     """Hold the lock of a file, which is made if it is missing, and the folder, too; or the locks of numbers in it."""
     descriptor = _open(path)
     try:
-        ordered = sorted(set(numbers))  # In one order everywhere, so that nobody waits in a circle.
+        ordered = sorted(set(numbers))  # In one order everywhere, so that threads never wait in a circle.
         if not ordered or _OPEN_FILE is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
@@ -78,7 +78,7 @@ os.register_at_fork(before=_noting.acquire, after_in_parent=_noting.release, aft
 
 
 _FLOOR_BYTES = 1 << 30
-"""What is left free on the disk for others."""
+"""The space left free on the disk for others."""
 _LOW_SHARE = 0.9
 _USED_SECONDS = 60.0
 _AT_ONCE = 1 << 30

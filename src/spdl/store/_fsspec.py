@@ -141,7 +141,7 @@ class FsspecStore(Store):
             return
         base = self._base.lstrip("/")
         for name in sorted(found):
-            if name.endswith("/"):  # Some programs mark folders so, with an object that nobody can name.
+            if name.endswith("/"):  # Some programs mark folders so, with an object that cannot be named.
                 continue
             info = found[name]
             version = next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), None)
@@ -182,5 +182,5 @@ class FsspecStore(Store):
                 raise not_found(path, repr(self)) from None
             except (ImportError, StoreError):
                 raise
-            except Exception as error:  # Each file system has errors of its own.
+            except Exception as error:  # Each file system has its own errors.
                 raise StoreError(f"{path} in {self!r}: {str(error) or type(error).__name__}") from error

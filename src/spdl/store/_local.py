@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _GAP = 1 << 14
-"""Reading so many bytes takes about as long as another system call and another hand-over of the GIL."""
+"""Reading this many bytes takes about as long as another system call and another hand-over of the GIL."""
 _BLOCK = 1 << 23
 _LARGE = 1 << 21
 """From here on, bytes are read into memory that goes back to the system when they are let go."""
@@ -102,7 +102,7 @@ class LocalStore(CheckedStore):
                     # As if all paths were sorted: what is below a folder comes where its name with a slash would.
                     names = sorted(self._look_at(folder, found), key=lambda each: each[0])
             except (FileNotFoundError, NotADirectoryError):
-                return  # It was removed meanwhile.
+                return  # It was removed in the meantime.
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
@@ -134,7 +134,7 @@ class LocalStore(CheckedStore):
                 parts = [self._read_part(path, descriptor, 0, status.st_size)]
             else:
                 parts = self._read_parts(path, descriptor, status.st_size, *ranges)
-            after = os.fstat(descriptor)  # It may have been written to meanwhile.
+            after = os.fstat(descriptor)  # It may have been written to in the meantime.
         return _entry(path, after), parts
 
     def _read_parts(

@@ -197,7 +197,7 @@ class Crew:
         """
 
         def call() -> None:
-            with suppress(InvalidStateError):  # It was cancelled meanwhile.
+            with suppress(InvalidStateError):  # It was cancelled in the meantime.
                 try:
                     future.set_result(function())
                 except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
@@ -250,12 +250,12 @@ _MOST_FAULTY = 8
 """Answers that are cut or wrong come from a server or a proxy that works, and often stay so."""
 _FAULTY = ("cut", "wrong")
 _MOST_UNREACHED = 8
-"""If nobody has ever answered, the address is likely to be wrong. These attempts take about ten seconds."""
+"""If no request was ever answered, the address is likely to be wrong. These attempts take about ten seconds."""
 _FIRST_SECONDS = 0.1
 _LONGEST_SECONDS = 10.0
 _MOST_HEDGES = 2
 _URGENT = 2.0
-"""The last part of the budget is for requests that are so many times as late as others."""
+"""The last part of the budget is for requests that are this many times as late as others."""
 
 
 def full_jitter(failures: int, random: Callable[[], float]) -> float:

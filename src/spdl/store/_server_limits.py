@@ -15,7 +15,7 @@ _GAP_MOST = 1 << 23
 _LONG_ENOUGH = 1 << 15
 _WEIGHT = 0.05
 _START = 8
-"""Few, so that the first answers are those of a server that has no queue."""
+"""Few, so that the first answers come from a server without a queue."""
 _SURE = 64
 _MOST = 512
 _TOLERANCE = 1.5
@@ -251,7 +251,7 @@ class StoreStatistics(NamedTuple):
     late: int
     """Requests that were given up because nothing was heard for too long."""
     changed: int
-    """Calls that began anew because the object changed while it was read."""
+    """Calls that began again because the object changed while it was read."""
     retries: int
     """Requests that were sent again because an attempt had failed."""
     hedges: int

@@ -234,7 +234,7 @@ class _Check:
             whole = reader.got[: self.epochs]
         for cut in self.cuts if self.cuts is not None else range(steps + 1):
             if cut > steps:
-                refuse(ValueError, "cuts", f"numbers of steps up to {steps}, of which the loader has no more", cut)
+                refuse(ValueError, "cuts", f"numbers of steps up to {steps}, which the loader no longer has", cut)
             # The second cut lies as near or as far as it gets, in turn.
             further = (cut * 7 + 1) % max(1, steps - cut + 1)
             self._cut(make, cut, further, whole, where)

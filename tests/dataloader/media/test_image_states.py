@@ -158,8 +158,8 @@ def test_other_states_are_refused(photos: ImageFolder, broken: ImageFolder) -> N
             make(source, **options).load_state_dict(state)
     loader = make(photos, seed=3)
     for wrong, message in (
-        ({}, "is no state that .*, and this is an ImageLoader"),
-        ({"model": 1}, "is no state that"),
+        ({}, "is not a state that .*, and this is an ImageLoader"),
+        ({"model": 1}, "is not a state that"),
         ({**state, "version": 99}, "version 99"),
         ({**state, "position": 2}, "is damaged: its 'checksum' is"),
         ({key: it for key, it in state.items() if key != "checksum"}, "is damaged: it has no 'checksum'"),

@@ -20,7 +20,7 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[Exception], str]
     "something else": (
         lambda _: {"model": 3},
         ValueError,
-        "is no state .*, and this is a PyTorchDataLoader",
+        "is not a state .*, and this is a PyTorchDataLoader",
     ),
     "truncated": (
         lambda state: {**state, "epoch": {"received": 1}},

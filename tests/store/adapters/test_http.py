@@ -453,7 +453,7 @@ def test_where_a_redirection_leads_is_not_shown_with_its_signature(url: str) -> 
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         store = HTTPStore(f"http://127.0.0.1:{server.server_port}", timeout=3)
-        with pytest.raises(StoreError, match="names another place, which is no URL of HTTP: 'ftp://elsewhere/x'") as e:
+        with pytest.raises(StoreError, match="names another place, which is not an HTTP URL: 'ftp://elsewhere/x'") as e:
             store.get("x")
         assert "secret" not in str(e.value)
         server.shutdown()

@@ -240,7 +240,7 @@ def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
         _switch(loader, verdict),
         *_of_photos(verdict),
         *(
-            ["A thread of the job reads this loader, so its waiting may not be that of the step."]
+            ["A thread of the job reads this loader, so its waiting may not be the step's."]
             if loader.other_thread
             else []
         ),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 NOTABLE = 0.1
-"""Beginnings that take this share of the time, besides that of their first batches, are looked at."""
+"""Beginnings that take this share of the time, apart from their first batches, are looked at."""
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,13 @@ def best_of(ways: Sequence[TriedWay], least: float) -> TriedWay | None:
 
 
 SURE = 2
-"""How many standard errors make a difference that is no accident."""
+"""How many standard errors make a difference that is not an accident."""
 
 LEAST_STEPS = 5
 """Fewer steps than these say nothing."""
 
 LEAST_AHEAD = 2
-"""Fewer steps than these have no spread, so nobody knows how much their mean is worth."""
+"""Fewer steps than these have no spread, so it is unknown how much their mean is worth."""
 
 CORES_IN_USE = 0.8
 """Of cores that are in use for this part of the time, the step finds none at once."""

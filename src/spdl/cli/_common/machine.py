@@ -117,7 +117,7 @@ def session_memory(session: int) -> int | None:
 
 def _session_members(session: int) -> Iterator[Path]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # The process has ended meanwhile.
+        with suppress(OSError):  # The process has ended in the meantime.
             # The name, in parentheses, may hold anything. After it come state, parent, process group and session.
             after_name = stat.read_text(errors="replace").rpartition(")")[2].split()
             if int(after_name[3]) == session:

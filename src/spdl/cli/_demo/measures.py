@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HOW_MEASURED = (
     f"All resize by {RESIZE_MODE}, {INTERPOLATION}; PyTorch's DataLoader decodes with Pillow, spdl 0.8.0 with FFmpeg."
-    " Each turn is a process of its own; the loaders alternate; medians."
+    " Each turn is a separate process; the loaders alternate; medians."
     " CPU time and memory count all processes of a loader (memory: proportional set size, libraries included)."
     " The cost of imports is not counted."
 )

@@ -80,7 +80,7 @@ NUM_PHOTOS = 512
 WIDTH, HEIGHT = 500, 375
 QUALITY = 94
 VERSION = 1
-"""Increased with every change of the photos' content, so that nobody measures on a mixture."""
+"""Increased with every change of the photos' content, so that no measurement uses a mixture."""
 
 PACKAGES = ("scikit-image", "scikit-learn")
 ORIGINALS = (

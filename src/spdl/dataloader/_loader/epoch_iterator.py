@@ -32,7 +32,7 @@ class EpochStep(NamedTuple):
 
 
 Cursor: TypeAlias = dict[str, Any] | None
-"""What a state has besides the position; see `LoaderProgress`."""
+"""The state's content apart from the position; see `LoaderProgress`."""
 
 
 class Steps(Protocol):

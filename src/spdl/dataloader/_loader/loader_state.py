@@ -95,7 +95,7 @@ class LoaderProgress(NamedTuple):
     failures: FailureRecord = FailureRecord()
     """What has failed until then, of what was received, in this epoch and before."""
     cursor: dict[str, Any] | None = None
-    """What a loader needs besides the position, if the lengths of its samples are not known beforehand."""
+    """The rest that a loader needs if the lengths of its samples are not known in advance."""
     ended_by: World | None = None
     """The rank, if it has ended the epoch before with a batch less than others, which may not have received theirs."""
 

@@ -39,12 +39,12 @@ class ClipBatch(LabelledBatch):
     medium: ClassVar[str] = "clip"
     """The name of the field with the clips."""
     clip: Any
-    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places behind a short clip hold zeros, unless a `transform`
+    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places after a short clip hold zeros, unless a `transform`
     changes them."""
     length: Any
     """How many of the N pictures of each clip are its own, int64 (B,)."""
     mask: Any
-    """True where a picture is and False where zeros are, bool (B, N)."""
+    """False for the zeros after a short clip, else True, bool (B, N)."""
     window: Any
     """Where each clip begins and ends in its file in seconds, as float64 (B, 2)."""
 
@@ -64,10 +64,10 @@ class SoundBatch(LabelledBatch):
     medium: ClassVar[str] = "sound"
     """The name of the field with the sounds."""
     sound: Any
-    """The samples, float32 (B, C, N). Places behind a short sound hold zeros."""
+    """The samples, float32 (B, C, N). Places after a short sound hold zeros."""
     length: Any
     """How many of the N samples of each sound are its own, int64 (B,)."""
     mask: Any
-    """True where a sample of the sound is and False where zeros are, bool (B, N)."""
+    """False for the zeros after a short sound, else True, bool (B, N)."""
     window: Any
     """Where each sound begins and ends in its file in seconds, as float64 (B, 2)."""

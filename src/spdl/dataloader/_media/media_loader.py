@@ -18,7 +18,7 @@ class MediaReader(abc.ABC):
     """Reads the media of the samples of a batch. Several threads call it at once."""
 
     media: ClassVar[str]
-    """What messages call the media."""
+    """The name of the media in messages."""
     batch_type: ClassVar[type[LabelledBatch]]
     """The class of batches."""
     column: ClassVar[str] = "media"

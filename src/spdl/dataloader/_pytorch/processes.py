@@ -69,7 +69,7 @@ class Delivery(NamedTuple):
 
     def pin_memory(self, device: str | None = None) -> Delivery:
         """Return it with a pinned batch. torch calls this."""
-        from torch.utils.data._utils.pin_memory import pin_memory  # noqa: PLC0415 - only where there is a device.
+        from torch.utils.data._utils.pin_memory import pin_memory  # noqa: PLC0415 - only if there is a device.
 
         return self._replace(batch=pin_memory(self.batch, device))
 

@@ -71,7 +71,7 @@ class Moment:
         try:
             yield
         finally:
-            outside._put_back()  # noqa: SLF001 - one of its own kind.
+            outside._put_back()  # noqa: SLF001 - another kind of generator.
 
     def _put_back(self) -> None:
         if self.torch_state is not None:

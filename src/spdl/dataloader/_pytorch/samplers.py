@@ -23,7 +23,7 @@ Dependence: TypeAlias = Literal["nothing", "torch", "anything"]
 """Which of the process's random number generators an order may depend on."""
 
 Part: TypeAlias = dict[str, Any]
-"""What was noted of a sampler: its ``class``, and its ``epoch``, its ``state`` or that of its ``generator``."""
+"""The record of a sampler: its ``class``, and its ``epoch``, its ``state`` or its ``generator``'s."""
 
 _DETERMINISTIC = (SequentialSampler, DistributedSampler, list, tuple, range)
 _BY_GENERATOR = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)

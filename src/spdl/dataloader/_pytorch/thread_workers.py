@@ -332,7 +332,7 @@ def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
     )
     idle = (
         "Workers wait for the loop to ask for more: it asks for `prefetch_factor` batches for each of them. If some "
-        "batches take far longer than others, a greater `prefetch_factor` lets workers continue meanwhile."
+        "batches take far longer than others, a greater `prefetch_factor` lets workers continue during these."
     )
     return LoaderArguments(type(loader).__name__, (load,), on_demand=True, idle=idle)
 

@@ -639,7 +639,7 @@ def _find_changing_sampler(samplers: Sequence[Any], shared: set[int]) -> str | N
             it = todo.pop()
             if id(it) in shared:
                 name = type(sampler).__name__
-                return f"the {name} holds a {type(it).__name__} of the dataset, which it could change meanwhile"
+                return f"the {name} holds a {type(it).__name__} of the dataset, which it could change at the same time"
             if id(it) in seen or isinstance(it, (type, ModuleType)):
                 continue
             seen.add(id(it))

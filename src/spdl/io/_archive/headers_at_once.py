@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spdl.io._archive.tar_headers import Found
 
     Fetch = Callable[[int, int], bytes]
-    """Reads so many bytes from a position on."""
+    """Reads that many bytes from a position on."""
 
 __all__ = ["read_headers_at_once"]
 
@@ -43,7 +43,7 @@ _MAGIC, _MAGIC_AT = b"ustar", 257
 
 class _Piece(NamedTuple):
     members: list[Found | None]
-    """What each step has found."""
+    """The findings of each step."""
     steps: dict[int, int]
     """The number of the step that began at a place."""
     end: int | None

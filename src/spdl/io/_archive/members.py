@@ -150,7 +150,7 @@ class TarSample(NamedTuple):
     """
 
     key: str
-    """What the names of its members begin with."""
+    """The beginning of its members' names."""
     parts: dict[str, TarMember]
     """Its members by the names of the parts, in the order of the archive."""
 

@@ -200,7 +200,7 @@ def _fits(index: TarIndex, data: Buffer) -> bool:
 def _save(beside: str, archive: os.stat_result, columns: TarColumns) -> None:
     import numpy as np  # noqa: PLC0415
 
-    if os.path.lexists(beside):  # Opening a pipe would wait for whoever reads it.
+    if os.path.lexists(beside):  # Opening a pipe would wait for its reader.
         check_regular(beside)
     arrays = {"version": np.array(_VERSION), "archive": np.array(_state(archive)), **columns.arrays()}
     # Other processes may read or write the file now: they see all of it or nothing.

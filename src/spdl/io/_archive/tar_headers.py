@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Read = Callable[[int, int], bytes]
-    """Returns so many bytes from a position on; fewer only if the archive ends there."""
+    """Returns that many bytes from a position on; fewer only if the archive ends there."""
 
 __all__ = [
     "BLOCK",

@@ -42,9 +42,9 @@ class AudioBatch(NamedTuple):
     """
 
     samples: CPUBuffer
-    """The sounds, float32 (B, C, N). What is behind a sound is 0. ``samples.failures`` lists the inputs that failed."""
+    """The sounds, float32 (B, C, N). After its end, a sound is 0. ``samples.failures`` lists failed inputs."""
     lengths: list[int]
-    """The number of samples of each sound, without what is behind it."""
+    """The number of samples of each sound, without the zeros after it."""
 
 
 def load_audio_batch(

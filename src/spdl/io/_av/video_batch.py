@@ -50,7 +50,7 @@ class VideoBatch(NamedTuple):
     """
 
     clips: CPUBuffer
-    """The pictures, (B, N, H, W, C) or, for the layout NCHW, (B, N, C, H, W). Places behind a short clip hold zeros."""
+    """The pictures, (B, N, H, W, C) or, for the layout NCHW, (B, N, C, H, W). Places after a short clip hold zeros."""
     lengths: list[int]
     """How many of the N pictures of each clip are its own."""
 

@@ -71,6 +71,6 @@ class LoadFailure(NamedTuple):
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
     """Its position among the inputs, from 0."""
     source: Any
-    """The input as it was given."""
+    """The input that was given."""
     reason: str
     """The error message."""

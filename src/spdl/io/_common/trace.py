@@ -119,7 +119,7 @@ def tracing(
             if (recorded := _stop(number)) is not None:
                 with naming(path):
                     write_recorded(path, file, process_name, recorded)
-                    file.close()  # What it still has is written now.
+                    file.close()  # The rest is written now.
                 if recorded[-1]:
                     _LOG.warning(
                         "The trace %s has the latest events only: more happened than `buffer_size` holds, %d KiB.",

@@ -100,7 +100,7 @@ def check_device_config(device_config: object) -> None:
 T = TypeVar("T")
 
 
-_ADVICE = "without one, use the batch as it is"
+_ADVICE = "without one, use the batch unchanged"
 
 
 class _ThreadState(threading.local):

@@ -18,7 +18,7 @@ ImageInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview 
 """A path, the encoded bytes, or an open binary file.
 
 Bytes are ``bytes``, ``bytearray``, ``memoryview``, a one-dimensional uint8 array or tensor in main memory: anything
-with the buffer protocol or ``__array__``. They are read in place, so they must not be written to meanwhile.
+with the buffer protocol or ``__array__``. They are read in place, so they must not be written to during the call.
 """
 
 

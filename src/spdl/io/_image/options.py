@@ -111,7 +111,7 @@ _MODES = get_args(Mode)
 _INTERPOLATIONS = get_args(Interpolation)
 
 MAX_SIDE = 65535
-"""The longest side of inputs and outputs in pixels: that of the largest JPEG."""
+"""The longest side of inputs and outputs in pixels: the largest JPEG's."""
 
 _MOST_PAGES = 0x7FFF_FFFE
 
@@ -341,9 +341,9 @@ class ImageOptions:
     dtype: Dtype | IdDtype = "uint8"
     """The type of the values."""
     mean: Sequence[float] | None = None
-    """What is subtracted from each channel; kept as a tuple."""
+    """The values subtracted from each channel, as a tuple."""
     std: Sequence[float] | None = None
-    """What each channel is divided by; kept as a tuple."""
+    """The divisors of each channel, as a tuple."""
     exact: bool = True
     """Whether the resize is Pillow's to the last bit."""
     exif: bool = True

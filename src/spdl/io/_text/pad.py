@@ -27,7 +27,7 @@ class Padded(NamedTuple):
     values: NDArray[Any]
     """The arrays, (B, T, ...)."""
     mask: NDArray[np.bool_]
-    """True where a value is and False where padding is, bool (B, T)."""
+    """False for padding, else True, bool (B, T)."""
     lengths: NDArray[np.int64]
     """The length of each array, int64 (B,)."""
 

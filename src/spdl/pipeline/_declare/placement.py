@@ -177,7 +177,7 @@ class MainProcess:
 
 
 MAIN_PROCESS: Final[MainProcess] = MainProcess()
-"""The target that closes a region: the stages behind it run in the pipeline's own threads again.
+"""The target that closes a region: the stages after it run in the pipeline's own threads again.
 
 Example:
     >>> from spdl.pipeline.defs import MAIN_PROCESS, PlacementConfig

@@ -159,11 +159,11 @@ def _make_memory() -> AnonymousMemory:
                 mapped //= 2
 
 
-class PeerGone(Exception):  # noqa: N818 - not an error by itself: whoever waits decides what it means.
+class PeerGone(Exception):  # noqa: N818 - not an error by itself: the waiting code decides what it means.
     """Raised when the other process has ended or closed its end, and everything that it sent has been received."""
 
 
-class ChannelClosed(Exception):  # noqa: N818 - likewise.
+class ChannelClosed(Exception):  # noqa: N818 - as above.
     """Raised when this end was closed, also in a thread that waits for something at that moment."""
 
 

@@ -146,7 +146,7 @@ class FailedInWorker:
         return RuntimeError(
             f'{death} They cannot be run again, as `on_death="rerun"` asks: {stages} has made results of several of '
             "them, some of which have come, and would make others of those that are left. Put `aggregate` before or "
-            "behind the region."
+            "after the region."
         )
 
     def not_replaced(self, error: Exception) -> RuntimeError:

@@ -328,7 +328,7 @@ class Staff:
             engine.letting_go.thread_begins()
         try:
             self._listen(region)
-        except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+        except BaseException as error:  # noqa: BLE001 - the consumer must get an error instead of waiting forever.
             engine.crash(error)
             engine.lock.release()
         if engine.forked:

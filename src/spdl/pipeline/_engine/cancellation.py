@@ -122,6 +122,6 @@ def not_cancelled(error: BaseException) -> BaseException:
     # That of a library's scope, say, is the item's failure like any other.
     if not isinstance(error, CancelledError):
         return error
-    failure = RuntimeError("What the user's code waited for was cancelled from within.")
+    failure = RuntimeError("The user code waited for something that was cancelled from within.")
     failure.__cause__ = error
     return failure

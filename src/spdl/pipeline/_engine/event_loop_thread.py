@@ -338,7 +338,7 @@ class EventLoopThread:
             # caught, but ops may start tasks.
             try:
                 self._loop.run_until_complete(main)
-            except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+            except BaseException as error:  # noqa: BLE001 - the consumer must get an error instead of waiting forever.
                 self._crash(error)
         self._loop.close()
         # They hold the user's hooks and queues.

@@ -481,8 +481,8 @@ class Source:
         if self.iterator is self.iterable and position == self.pass_began_at:
             error = RuntimeError(
                 f"The continuous source {type(self.iterable).__name__!r} is its own iterator and gave nothing when it "
-                "was iterated again: it does not start anew, as a generator does not. Give an iterable that does, such "
-                "as an object whose `__iter__` makes a generator."
+                "was iterated again: like a generator, it does not start again. Give an iterable that does, such as an "
+                "object whose `__iter__` makes a generator."
             )
             self.exhausted = True
             self.engine.fail(self, None, error)

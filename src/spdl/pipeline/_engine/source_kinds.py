@@ -43,7 +43,7 @@ class DedicatedThread:
     def _run(self) -> None:
         try:
             self._pull_all()
-        except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+        except BaseException as error:  # noqa: BLE001 - the consumer must get an error instead of waiting forever.
             self._engine.crash(error)
         self._engine.letting_go.thread_ends()
 

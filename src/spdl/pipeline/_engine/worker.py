@@ -119,7 +119,7 @@ def serve(engine: Engine) -> None:
                 publish(engine)
     except Abandoned:
         workers.abandoned_ended()
-    except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+    except BaseException as error:  # noqa: BLE001 - the consumer must get an error instead of waiting forever.
         engine.crash(error)
     if engine.forked:
         end_forked_child(engine)

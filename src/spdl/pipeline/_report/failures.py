@@ -41,7 +41,7 @@ def type_and_message(error: BaseException) -> str:
     """The exception's last line, or lines, in a traceback."""
     try:
         return "".join(traceback.format_exception_only(error)).strip()
-    except BaseException:  # noqa: BLE001 - as above; any attribute of an exception may be a property of the user's.
+    except BaseException:  # noqa: BLE001 - as above; any attribute of an exception may be a property with user code.
         return f"{type(error).__name__}: {message_of(error)}"
 
 
@@ -265,7 +265,7 @@ class Quarantine:
         while True:
             try:
                 return list(self._items)
-            except RuntimeError:  # Without a GIL another thread may add one meanwhile.
+            except RuntimeError:  # Without a GIL another thread may add one.
                 continue
 
 

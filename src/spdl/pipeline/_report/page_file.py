@@ -484,7 +484,7 @@ def _stacks_head(descriptor: int) -> dict[str, Any]:
 
 def is_unlocked(descriptor: int) -> bool:
     """Return whether no process has a page locked for itself."""
-    import fcntl  # noqa: PLC0415 - only where there are pages. Exporters run everywhere.
+    import fcntl  # noqa: PLC0415 - only if there are pages. Exporters run everywhere.
 
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -78,7 +78,7 @@ class Counts:
 
 
 NOTHING = Counts()
-"""What a part has counted that has done nothing."""
+"""The counts of a part that has done nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ class StageSample(Counts):
     """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what
     it has finished and has no place for keeps its slot."""
     capacity: float = _now("it.capacity()")
-    """How many may wait there besides those."""
+    """How many may wait there in addition to those."""
     completed: float = _total()
     """Items whose op ended without raising."""
     emitted: float = _total()
@@ -170,7 +170,7 @@ class StageSample(Counts):
     """The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker. As all that
     follows, the page does not have it."""
     steps: float = _total(on_page=False)
-    """Tasks besides one for each completed item."""
+    """Tasks in addition to one for each completed item."""
     thread_seconds: float = _total("seconds_on_threads(it)", on_page=False)
     """Time that the pipeline's threads have spent in its ops."""
     fill: float = _total("it.input.counters.fill", on_page=False)
@@ -214,7 +214,7 @@ class ThreadSample(NamedTuple):
     """
 
     thread: int
-    """Its number in the system, which is that of a folder in ``/proc/PID/task``."""
+    """Its number in the system, which is also a folder's name in ``/proc/PID/task``."""
     part: int | None
     """An index into the pipeline's parts, sources first, of the one that has the code that it runs. None if it is idle.
     Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before."""
@@ -282,7 +282,7 @@ class Sample:
     abandoned: float = _now("it.workers.abandoned")
     """How many threads are in ops whose items were given up."""
     in_flight: float = _now("it.lineage.num_out()")
-    """Source items handed out of which something is still under way or unread."""
+    """Source items handed out that are still under way or unread, also in part."""
     failures: float = _now("sum(node.counters.failed for node in it.nodes)")
     """Items given up in all stages."""
     epochs_read: float = _now("it.epochs_read")
@@ -290,7 +290,7 @@ class Sample:
     sink_size: float = _now("len(it.sink.entries)")
     """Results that wait to be read; those included that hold slots of the last stage."""
     sink_capacity: float = _now("it.sink.capacity")
-    """How many may besides those."""
+    """How many may in addition to those."""
     given: float = _now("given(it)", on_page=False)
     """Results that were put there. The page does not have it."""
     delivered: float = _now("given(it) - it.sink.items()")
@@ -312,7 +312,7 @@ class Sample:
     sources: tuple[SourceSample, ...] = ()
     """The sources, in the order of declaration."""
     stages: tuple[StageSample, ...] = ()
-    """The stages, each behind all that feed it."""
+    """The stages, each after all that feed it."""
     threads: tuple[ThreadSample, ...] = ()
     """The threads that run ops, as the page shows them."""
     seen_at: float = _now("now", on_page=False)
@@ -371,7 +371,8 @@ TOLD = tuple(
     for name, rule in _rules(StageSample, on_page=False).items()
     if rule.is_total and rule.read is None and name != "failed"
 )
-"""What workers of regions tell of a stage, besides its waits: attributes of its `StageCounters`, which are added up."""
+"""The workers' reports about a stage of a region, apart from its waits: attributes of its `StageCounters`, which are
+added up."""
 
 
 # ---- samples ----

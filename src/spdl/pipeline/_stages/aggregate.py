@@ -282,7 +282,7 @@ class AggregateNode(GatheringNode):
     def inexact_elsewhere(self) -> str | None:
         return (
             f"Stage {self.name!r} runs in a region, where a state cannot see what it keeps past a result. Put it "
-            "before or behind the region."
+            "before or after the region."
         )
 
     def regroup(self, restored: Restored) -> None:

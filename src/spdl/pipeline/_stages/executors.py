@@ -589,7 +589,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
             for node in (self.next, self):
                 if isinstance(node, ThreadPoolNode):
                     node.prepare_for_free_thread()
-        except BaseException as error:  # noqa: BLE001 - a fault of the engine's: the consumer must be told.
+        except BaseException as error:  # noqa: BLE001 - a fault of the engine: the consumer must get an error.
             engine.crash(error)
         finally:
             if engine.forked:

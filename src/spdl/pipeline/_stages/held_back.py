@@ -447,7 +447,7 @@ def _pack(value: Any, place: _ValuePlace, depth: int) -> Any:
 def _pack_tensor(value: Any, torch: Any, place: _ValuePlace) -> dict[str, Any]:
     dense = value.layout is torch.strided and not (value.is_nested or value.is_quantized or value.is_meta)
     if type(value) is not torch.Tensor or not dense or value.requires_grad:
-        place.refuse(value, "Only plain tensors come back as they are: dense, with data, and detached from any graph.")
+        place.refuse(value, "Only plain tensors come back unchanged: dense, with data, and detached from any graph.")
     array = value.resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
     content = array.reshape(-1).view(torch.uint8).numpy().tobytes() if array.numel() else b""
     return _packed("tensor", str(array.dtype).removeprefix("torch."), list(array.shape), content)

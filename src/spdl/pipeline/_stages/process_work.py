@@ -54,7 +54,7 @@ class Raised(NamedTuple):
         return error
 
 
-class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an exception, and is none of its own.
+class WorkerTraceback(Exception):  # noqa: N818 - it is only shown as the cause of an exception.
     """The traceback of an exception in another process, as text: frames cannot leave their process."""
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ def _outcome(op: Callable[[Any], Any], item: Parcel) -> Done | Raised:
         elif isinstance(value, CoroutineType | AsyncGeneratorType):
             if isinstance(value, CoroutineType):
                 value.close()
-            raise TypeError(  # noqa: TRY301 - it is told like what the op raises.
+            raise TypeError(  # noqa: TRY301 - it is reported like an exception of the op.
                 f"The op returned {type(value).__name__!r}, which cannot leave the process it runs in. Give an op "
                 "that returns one no executor: it then runs on the pipeline's event loop."
             )

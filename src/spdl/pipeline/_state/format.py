@@ -71,7 +71,9 @@ def check_state(argument: str, state: object, kind: str) -> None:
         refuse(TypeError, argument, "a dict, as `state_dict()` returns one", state)
     found, version = state.get("spdl"), state.get("version")
     if found != kind:
-        what = f"is of {_with_article(found)}" if isinstance(found, str) else "is no state that `state_dict()` returned"
+        what = (
+            f"is of {_with_article(found)}" if isinstance(found, str) else "is not a state that `state_dict()` returned"
+        )
         refuse_state(argument, f"{what}, and this is {_with_article(kind)}")
     if type(version) is not int or version < 1:
         refuse_state(argument, "has no version")

@@ -532,8 +532,8 @@ def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) ->
     return (
         f"The source {type(source).__name__!r} has another order than when the state was taken: epoch {leg.of.epoch} "
         f"began with {leg.of.first}, and {passes} begins with something else, at last with {mark_of(first[0])}. An "
-        "order that is drawn from a global random state cannot be resumed: seed it anew for each epoch, take a sampler "
-        "of `spdl.source`, or give the source `state_dict` and `load_state_dict`."
+        "order that is drawn from a global random state cannot be resumed: seed it again for each epoch, take a "
+        "sampler of `spdl.source`, or give the source `state_dict` and `load_state_dict`."
     )
 
 

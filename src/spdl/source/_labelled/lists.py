@@ -44,7 +44,7 @@ class ArraySample(NamedTuple):
     file: Any
     """What `spdl.dataloader.ArrayLoader` reads: a path or the bytes of an npy or npz file, or arrays by their names."""
     label: Any
-    """The label, usually the number of a class; None without one, or where an array of the file has it."""
+    """The label, usually the number of a class; None without one, or if an array of the file has it."""
     path: str
     """The path of the file, or the name of the sample where it has no file of its own. Messages show it."""
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.

@@ -123,7 +123,7 @@ class PackedOrder:
         self.counts = PackingCounts(*plan["counts"].tolist())
         """How many documents and tokens there are, and what became of them."""
         if not self.counts.rows:
-            refuse(ValueError, "lengths", "of documents of which at least one can be packed", lengths)
+            refuse(ValueError, "lengths", "of documents, at least one short enough to be packed", lengths)
         # The first row of each window, and the number of rows.
         self._starts = np.concatenate([[0], np.cumsum(plan["rows"])])
         digest = blake2b(np.ascontiguousarray(self._digests, "<u8").tobytes(), digest_size=6).hexdigest()

@@ -233,7 +233,7 @@ def _decoder(index: IndexFile, name: str, encoding: str) -> Callable[[memoryview
     except FormatError as error:
         raise index.refuse(f"the column {name!r}: {error}") from error
     if decode is None:
-        why = ": unpickling may run any program. Write it anew as 'json'" if encoding == "pkl" else ""
+        why = ": unpickling may run any program. Write it again as 'json'" if encoding == "pkl" else ""
         raise index.refuse(f"the column {name!r} has the encoding {encoding!r}, which is not read{why}")
     return decode
 

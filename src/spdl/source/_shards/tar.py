@@ -269,7 +269,7 @@ class TarShard:
         try:
             return index[number]
         except FormatError as error:
-            error.args = (f"{self.place}, sample {number}: {error}. Write the archive anew with other names",)
+            error.args = (f"{self.place}, sample {number}: {error}. Write the archive again with other names",)
             raise
 
     def _open(self) -> tuple[Contents, SampleIndex, TarIndex]:

@@ -343,7 +343,7 @@ class Connections:
             try:
                 # urllib3 has no public way to take a connection out of a pool.
                 connection = cast("_Plain", route.pool._get_conn())  # noqa: SLF001
-            except ClosedPoolError:  # Another thread has closed all meanwhile.
+            except ClosedPoolError:  # Another thread has closed all of them.
                 continue
             reused = connection.sock is not None
             try:

@@ -24,7 +24,7 @@ OK = 200
 PARTIAL = 206
 IGNORED = "the server does not send parts of objects; it ignored the header Range"
 LONGEST_TEXT = 1 << 16
-"""Bytes of an answer that are read though nobody wants them."""
+"""Bytes of an answer that are read although they are not wanted."""
 
 _TOO_FAR = 416
 _WHOLE = 1 << 23
@@ -233,7 +233,7 @@ class HTTPAttempt(Attempt):
         credentials, until, crew = self._transport.credentials, self._exchange.until, self._exchange.crew
         address, redirects, renewals, by_slash = self._address, 0, 0, False
         while True:
-            own = address.origin == self._transport.origin  # No other server is told who asks.
+            own = address.origin == self._transport.origin  # No other server gets the credentials.
             told = credentials.now(until, crew) if own else {}
             response, body = self._send(method, address, wanted, told)
             status, headers = response.status, response.told

@@ -258,7 +258,7 @@ def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[
     ours, missing, step = None, "", _Step(times)
     try:
         ours = import_module("spdl.dataloader").PyTorchDataLoader
-    except Exception as error:  # noqa: BLE001 - the job has a Python of its own.
+    except Exception as error:  # noqa: BLE001 - the job has another Python.
         missing = f"the job's Python cannot import spdl.dataloader ({_words(error)})"
     ways = list(_ways(loader, ours))
     found = [{**about, "batches": [], "seconds": [], "starts": [], "error": ""} for about, _ in ways]
