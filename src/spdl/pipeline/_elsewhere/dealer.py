@@ -1,4 +1,4 @@
-"""Deals a region's items out to its workers: which of them gets how many, when, and what each has."""
+"""Deals a region's items out to its workers, and keeps track of the items that each worker has."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Sent:
         self.root = root
         self.item = item
         self.ticket = ticket
-        # How many workers have died that had it.
+        # How many workers died while they had this item.
         self.deaths = 0
-        # Its only result has taken its place in the lineage.
+        # Whether its only result has replaced it in the lineage.
         self.passed_on = False
         # Released in this order when nothing is left of it: the origins of results of generators, by the numbers that
         # lead to them, and the origin of results that several items have become.
@@ -44,23 +44,23 @@ class Sent:
         self._paths: dict[tuple[int, ...], Results | None] = {}
         self._foreign: Foreign | None = None
         self._base: Group | None = None
-        # The results that have come.
+        # The results that were received.
         self._made: dict[tuple[int, ...], Result | None] = {}
 
     def died_again(self) -> int:
-        """Count a worker that has died and had it. Return how many there were."""
+        """Count one more worker that died while it had this item. Return the number of such workers."""
         self.deaths += 1
         return self.deaths
 
     def only_result(self) -> Root | None:
-        """Return the root of its only result, which takes its place; None if it has come before."""
+        """Return the root of its only result, which replaces the item; None if that result was received before."""
         if self.passed_on:
             return None
         self.passed_on = True
         return self.root
 
     def result_of(self, lineage: Lineage, path: tuple[int, ...]) -> Root | None:
-        """Return the root of a generator's result; None if it is not wanted, since it has come before."""
+        """Return the root of a generator's result; None if that result was received before."""
         return None if path in self._made else self._result(lineage, path)
 
     def _result(self, lineage: Lineage, path: tuple[int, ...]) -> Result | None:
@@ -79,14 +79,14 @@ class Sent:
         return self._paths[path]
 
     def shared(self) -> Root:
-        """Return the origin of a result that several items have become, which has one descendant more now."""
+        """Return the origin of a result made of several items, which has one descendant more now."""
         if self._foreign is None:
             self._foreign = Foreign([self._origin()], 1)
             self._add(self._foreign)
         return self._foreign.share()
 
     def has_shared(self) -> bool:
-        """Return whether it has become such results: if it is sent again, others will come."""
+        """Return whether results were made of it and others: if it is sent again, the results differ."""
         return self._foreign is not None
 
     def _origin(self) -> Root:
@@ -97,9 +97,9 @@ class Sent:
         self._origins.append(group)
 
     def release(self, lineage: Lineage) -> None:
-        """Note that nothing is left of it in the worker."""
+        """Note that the worker is done with this item."""
         if self._origins:
-            # Those that were made of others come first.
+            # Origins that were made of others come first.
             for group in reversed(self._origins):
                 lineage.drop(group)
         elif not self.passed_on:
@@ -108,16 +108,16 @@ class Sent:
 
 # Seconds that a worker has to end when it is no longer needed, before it is killed.
 _GRACE = 3.0
-# One that imports what it needs has begun no work that could be finished, and may import for long.
+# The same for a worker that still imports what it needs: it has no work to finish, and may import for long.
 _GRACE_TO_BEGIN = 0.2
 
-# That many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
-# when more is wanted waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
+# This many seconds of work cross at once, so that the cost of crossing is small in comparison. The thread that asks for
+# more items waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
 _HAND_OVER_SECONDS = 0.006
 
 
 class Peer:
-    """A worker. Its fields are guarded by the engine's lock; what ends it is called by the region's thread.
+    """A worker. The engine's lock guards its fields; the region's thread calls the methods that end it.
 
     Args:
         worker: The process, interpreter or thread.
@@ -152,7 +152,7 @@ class Peer:
         self.values: deque[Any] = deque()
         self.report: Report | None = None
         self.paused = self.busy = self.begun = self.parted = self.gone = False
-        # Its last epoch has ended, or its pipeline has failed: it ends by itself.
+        # Whether the worker will end by itself: its last epoch has ended, or its pipeline has failed.
         self.ending = False
         self.ends_owed = 0
         self.told: list[Extract] | None = None
@@ -160,16 +160,16 @@ class Peer:
         self._load = Load(0.0, 0.0)
         self._limits: dict[int, int] = {}
         self._next_number = 0
-        # Items that were taken since it was last seen how long they take, and the work on them.
+        # Items that were taken since the last estimate of their duration, and the seconds of work on them.
         self._taken = 0
         self._seconds = 0.0
-        # How long an item takes there, as seen so far.
+        # The current estimate of how long an item takes.
         self.item_seconds = _HAND_OVER_SECONDS
 
     # ---- what is sent ----
 
     def add(self, sent: Sent) -> int:
-        """Note that it gets an item, and return the item's number."""
+        """Note that the worker gets an item, and return the item's number."""
         number = self._next_number
         self._next_number = number + 1
         self.sent[number] = sent
@@ -177,15 +177,15 @@ class Peer:
         return number
 
     def begin_sending(self) -> None:
-        """Note that a thread sends something to it."""
+        """Note that a thread sends something to the worker."""
         self.sending = True
 
     def end_sending(self) -> None:
-        """Note that the thread is done with it."""
+        """Note that the thread has finished sending."""
         self.sending = False
 
     def owes_end(self) -> None:
-        """Note that the end of an epoch or of the input was sent to it."""
+        """Note that the end of an epoch or of the input was sent to the worker."""
         self.ends_owed += 1
 
     def news_of(self, limits: dict[int, int]) -> dict[int, int]:
@@ -199,17 +199,17 @@ class Peer:
         self.waiting -= 1
         return self.sent.pop(number)
 
-    # ---- what has come ----
+    # ---- what was received ----
 
     def received(self, report: Report, values: list[Any]) -> None:
-        """Note what has come."""
+        """Note a message of the worker."""
         self.begun = True
         self.report = report
         self.names.extend(report.names)
         self.values.extend(values)
 
     def takes(self, count: int, seconds: float) -> None:
-        """Note that its stages have taken that many more items, and how long the slowest has worked."""
+        """Note how many more items the worker's stages have taken, and how long the slowest stage has worked."""
         self.waiting -= count
         self._taken += count
         self._seconds += seconds
@@ -222,41 +222,41 @@ class Peer:
             self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
 
     def tells(self, counters: list[Extract]) -> list[Extract] | None:
-        """Note its report on its stages, and return what it has told before."""
+        """Note the worker's report on its stages, and return the report before it."""
         before, self.told = self.told, counters
         return before
 
     def uses(self, load: Load) -> Load:
-        """Note what it tells about the CPU, and return how much more that is than it has told before."""
+        """Note the worker's CPU times, and return by how much they have grown since its last report."""
         before, self._load = self._load, load
         return Load(load.cpu - before.cpu, load.coreless - before.coreless)
 
     def came_to_end(self) -> None:
-        """Note that it has come to such an end, and all results before it with it."""
+        """Note that the worker has reached an end of an epoch, and all results before that were received."""
         self.ends_owed -= 1
 
     def pause(self, *, paused: bool) -> None:
-        """Note whether what has come finds no room."""
+        """Note whether received results find no room."""
         self.paused = paused
 
     def occupy(self, *, busy: bool) -> None:
-        """Note whether a thread passes on what has come."""
+        """Note whether a thread passes on received results."""
         self.busy = busy
 
     def processed(self) -> None:
-        """Note that all that has come was passed on."""
+        """Note that all received results were passed on."""
         self.report = None
 
     def expect_end(self) -> None:
-        """Note that it will end by itself."""
+        """Note that the worker will end by itself."""
         self.ending = True
 
     def part(self) -> None:
-        """Note that the connection to it will be closed."""
+        """Note that the connection to the worker will be closed."""
         self.parted = True
 
     def mark_gone(self) -> list[Sent]:
-        """Note that it has ended, and return the items that it had, in order."""
+        """Note that the worker has ended, and return the items that it had, in order."""
         self.gone = True
         items = list(self.sent.values())
         self.sent.clear()
@@ -266,23 +266,23 @@ class Peer:
     # ---- the worker itself ----
 
     def grace(self) -> float:
-        """Return how many seconds it has to end."""
+        """Return how many seconds the worker has to end."""
         return _GRACE if self.begun else _GRACE_TO_BEGIN
 
     def end(self, grace: float) -> str:
-        """Close the connection and wait for its end; return how it ended, in words."""
+        """Close the connection and wait until the worker has ended; return how it ended, in words."""
         return self._worker.end(grace)
 
     def close(self) -> None:
-        """Make it end by itself. The region's thread waits for it."""
+        """Make the worker end by itself. The region's thread waits for it."""
         self._worker.close()
 
     def engines(self) -> list[Engine]:
-        """Return the engine that runs its stages, if that is in this process's threads."""
+        """Return the engine that runs the worker's stages, if it runs in threads of this process."""
         return self._worker.engines()
 
 
-# Seconds that sending may take without another thread being woken to see to the rest. Waking one takes as long.
+# If sending takes more seconds than this, another thread is woken for the other work. Waking one takes as long.
 _QUICK = 3e-4
 
 
@@ -344,18 +344,18 @@ class Dealer:
         self._workers = workers
         self._take_back = take_back
         self._with_contexts = with_contexts
-        # Whether those go alone that are sent again, if any are.
+        # Whether items that are sent again go one by one.
         self._alone = workers.reruns and not gathers
         self.again: deque[Sent] = deque()
-        # How long sending a batch takes, as seen lately.
+        # How long sending a batch has taken lately.
         self._seconds = _QUICK
 
     def has_items(self) -> bool:
-        """Return whether an item waits, and no end of an epoch before it."""
+        """Return whether an item waits with no end of an epoch before it."""
         return bool(self.again) or self._has_new()
 
     def worker(self) -> Peer | None:
-        """Return the worker that should get the next items, if one is."""
+        """Return the worker that should get the next items, if there is one."""
         if self._alone:
             return self._worker_if_some_go_alone()
         if not (self.again or self._has_ticket()):
@@ -369,7 +369,7 @@ class Dealer:
         return best
 
     def _awake(self) -> list[Peer]:
-        """Return the workers that may get something: those that have begun, or all if none has."""
+        """Return the workers that may get items: those that have begun, or all if none has."""
         peers = [peer for peer in self._workers.peers if not (peer.parted or peer.ending)]
         return [peer for peer in peers if peer.begun] or peers
 
@@ -381,7 +381,7 @@ class Dealer:
             if empty is not None:
                 return empty
             if not any(map(_has_one_again, peers)):
-                # It gets no more until it is empty.
+                # The worker gets no more items until it has none.
                 kept = min(peers, key=lambda peer: len(peer.sent), default=None)
         if not (self._has_new() and self._has_ticket()):
             return None
@@ -399,7 +399,7 @@ class Dealer:
         engine = region.engine
         limits = self._workers.limits_for(peer)
         numbers, roots, items = self._take(peer)
-        # It has half of what it has yet to take when it tells that it took something.
+        # When the worker reports that it took items, it has half of the others left.
         tell_at = max(1, min(peer.batch, peer.waiting) // 2)
         failed: list[Unsent] = []
         fault: BaseException | None = None
@@ -415,7 +415,7 @@ class Dealer:
             contexts = [context_of(engine.locate_item, root) for root in roots] if self._with_contexts else None
             failed = _send_all(peer, Work(numbers, tell_at, contexts), items)
         except (PeerGone, ChannelClosed):
-            # The region's thread learns of it, and knows what the worker had.
+            # The region's thread notices the death, and knows which items the worker had.
             pass
         except BaseException as error:  # noqa: BLE001 - no fault of an item.
             fault = error
@@ -431,7 +431,7 @@ class Dealer:
                 self._take_back(peer.give_back(number), item, why)
 
     def send_more(self) -> None:
-        """Send what waits here. The region's thread does it, which is the first to learn that a worker wants more.
+        """Send items that wait here. The region's thread calls it: it is the first to know that a worker wants more.
 
         It never waits for a worker, which may be waiting for it.
         """
@@ -443,16 +443,16 @@ class Dealer:
             self.send(peer)
 
     def send_again(self, items: Sequence[Sent]) -> None:
-        """Have items sent again, before all that are new."""
+        """Put items in line to be sent again, before all new ones."""
         if self._alone and len(items) == 1 and items[0].deaths > 1:
-            # It is what kills, most likely. The others first.
+            # This item most likely kills workers, so the others go first.
             self.again.extend(items)
         else:
             self.again.extendleft(reversed(items))
         self._region.engine.add_turns(len(items))
 
     def discard(self) -> list[Sent]:
-        """Take out the items that should have been sent again."""
+        """Take out the items that are in line to be sent again."""
         dropped = list(self.again)
         self._region.engine.remove_turns(len(dropped))
         self.again.clear()
@@ -486,7 +486,7 @@ class Dealer:
         return self._is_enough_for(peer) and peer.channel.has_room()
 
     def _is_enough_for(self, peer: Peer) -> bool:
-        """Return whether what waits here should cross now, or more should be there first: each crossing costs.
+        """Return whether waiting items should cross now. Each crossing costs, so several should cross together.
 
         A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
         enough for a whole one. It tells when it has taken all, so what waits here does not wait forever.
@@ -502,22 +502,22 @@ class Dealer:
         return bool(queue) and queue[0] is not MARK
 
     def _has_ticket(self) -> bool:
-        """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
+        """Return whether one more item may go to the workers. Items that are sent again have tickets already."""
         order = self._region.order
         return order is None or len(order.tickets) < self._workers.width() + AHEAD
 
     def _is_quick(self, peer: Peer) -> bool:
-        """Return whether sending is sure not to wait for the worker, and takes no longer than waking a thread."""
+        """Return whether sending cannot wait for the worker, and takes no longer than waking a thread."""
         return self._seconds < _QUICK and peer.channel.has_room()
 
 
 def _has_one_again(peer: Peer) -> bool:
-    """Return whether a worker has an item that another one has died with."""
+    """Return whether a worker has an item that another worker had when it died."""
     return len(peer.sent) == 1 and next(iter(peer.sent.values())).deaths > 0
 
 
 def _send_all(peer: Peer, work: Work, items: list[Any]) -> list[Unsent]:
-    """Send items, and take those out of both lists that cannot be pickled. Return these."""
+    """Send items. Take items that cannot be pickled out of both lists, and return them."""
     unsent = []
     while items:
         try:

@@ -28,7 +28,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 
 class FailedInWorker:
-    """Writes down, counts and logs. All is called with the engine's lock held, and releases it for the user's code.
+    """Records, counts and logs. All methods are called with the engine's lock held, and release it for user code.
 
     Args:
         region: The region.
@@ -38,7 +38,7 @@ class FailedInWorker:
         self._region = region
 
     def failed(self, peer: Peer, failure: Failure) -> None:
-        """Deal with an item that a worker has given up."""
+        """Report an item that a worker has given up."""
         roots = [sent.root for number in failure.items[:LISTED] if (sent := peer.sent.get(number)) is not None]
         error = failure.raised.unpack()
         assert isinstance(error, Exception)
@@ -46,19 +46,19 @@ class FailedInWorker:
         self._deal_with(mirror, _one(roots), failure.failed, error)
 
     def not_sent(self, sent: Sent, item: Any, error: BaseException) -> None:
-        """Deal with an item that could not be pickled."""
+        """Report an item that could not be pickled."""
         if not isinstance(error, RuntimeError) or error.__cause__ is None:
             error = self._crossing("The item could not be pickled, to be sent to a worker", item, error)
         self._boundary(sent.root, item, error)
 
     def given_up(self, sent: Sent, death: BaseException) -> None:
-        """Deal with an item that too many workers have died with."""
+        """Report an item that too many workers had when they died."""
         error = RuntimeError(f"{sent.deaths} workers have died with the item. The last: {death}")
         error.__cause__ = death.with_traceback(None)
         self._boundary(sent.root, sent.item, error)
 
     def not_readable(self, root: Root, error: BaseException) -> None:
-        """Deal with a result that could not be unpickled."""
+        """Report a result that could not be unpickled."""
         self._boundary(
             root, None, self._crossing("A result could not be unpickled that a worker has sent", None, error)
         )
@@ -66,7 +66,7 @@ class FailedInWorker:
     def _crossing(self, what: str, item: Any, error: BaseException) -> RuntimeError:
         kind = "" if item is None else f" (of type {type(item).__qualname__})"
         failure = RuntimeError(f"{what}{kind}: {type(error).__name__}: {error} [{self._region.name}]")
-        # Without the frames, which hold what has come.
+        # Without the frames, which hold received results.
         failure.__cause__ = error.with_traceback(None)
         return failure
 
@@ -131,7 +131,7 @@ class FailedInWorker:
             region.engine.fail(node, None, error, cut_off=region)
 
     def death(self, peer: Peer, how: str, items: Sequence[Sent]) -> RuntimeError:
-        """Return what says that a worker has died."""
+        """Return the error for a worker that has died."""
         region = self._region
         had = "It had no item."
         if items:
@@ -141,7 +141,7 @@ class FailedInWorker:
         return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
 
     def not_run_again(self, death: BaseException) -> RuntimeError:
-        """Return what says that a worker has died, and why its items are not run again."""
+        """Return the error for a worker that has died, which says why its items are not run again."""
         stages = " and ".join(self._region.gathers)
         return RuntimeError(
             f'{death} They cannot be run again, as `on_death="rerun"` asks: {stages} has made results of several of '
@@ -157,7 +157,7 @@ class FailedInWorker:
         return failure
 
     def run_again(self, death: BaseException) -> None:
-        """Log that what a dead worker had is run again, now that it waits to be sent."""
+        """Log that the items of a dead worker are run again. They wait to be sent already."""
         engine = self._region.engine
         engine.release_to_user()
         try:
@@ -182,10 +182,10 @@ def _one(roots: list[Root]) -> Root | None:
     return Group(roots, 1)
 
 
-# An item that this many workers had when they died is given up: it may be what they died of.
+# An item that this many workers had when they died is given up: it may have killed them.
 _MOST_DEATHS = 3
-# That many workers that die one after the other, and finish nothing in between, die of something else than their items.
-# All may die at once of one cause, so it has to be twice as many as there are, if that is more.
+# If this many workers die one after the other and finish nothing in between, their items are not the cause. All workers
+# may die at once of one cause, so the number is at least twice the number of workers.
 _MOST_DEATHS_IN_A_ROW = 10
 
 
@@ -250,7 +250,7 @@ class RegionNode(Node):
         self.most = most
         self.gathers = gathers
         self.single = staff.size == 1
-        # A single worker keeps it by itself. But what it had when it died goes alone, and what kills goes last.
+        # A single worker keeps the order by itself. But after a death its items go one by one, and the deadly one last.
         keeps = ordered or (self.single and all(mirror.keeps_order() for mirror in mirrors))
         self.order = Order() if keeps and not (self.single and (gathers or not staff.reruns)) else None
         self.tally = engine.failures.tally
@@ -259,12 +259,12 @@ class RegionNode(Node):
         # The part that fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
         self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=bool(gathers))
-        # Workers that have died since something was last done with an item.
+        # How many workers have died since one last finished an item.
         self.deaths_in_a_row = 0
         # That many items may wait here, apart from items in queues, so that they can cross together.
         self.places = 0
         self.flush_begun = self.flush_due = False
-        # The workers know that nothing more will come.
+        # Whether the workers know that no more items will come.
         self.end_told = False
         # Threads that give up items. These are in no queue, and the lock is released before they are counted and ended.
         self.giving_up = 0
@@ -331,7 +331,7 @@ class RegionNode(Node):
     # ---- what it may do ----
 
     def _make_places(self) -> None:
-        """Have as many items wait here as should cross together. Called with the lock held."""
+        """Set how many items wait here, so that they cross together. Called with the lock held."""
         batch = self.staff.batch
         self.input.set_capacity(self.input.capacity + batch - self.places)
         self.places = batch
@@ -346,7 +346,7 @@ class RegionNode(Node):
         if self.dealer.has_items():
             return self.dealer.worker() is not None
         if self.flush_due and not self.staff.sends():
-            # Nothing may come after the end: a worker may have died since that is due, whose items are sent again.
+            # Nothing may follow the end. A worker may have died since the end was due, and its items are sent again.
             return True
         return bool(self.queue) and self._may_pass_mark()
 
@@ -396,7 +396,7 @@ class RegionNode(Node):
                 self.pass_mark()
 
     def dequeue(self) -> tuple[Any, Any]:
-        # As in general, but what fills the queue is not among its feeders.
+        # As for other nodes, except that the part that fills the queue is not among the feeders.
         assert self.origin is not None
         self.engine.made_room(self.origin)
         self.engine.remove_turns()
@@ -471,7 +471,7 @@ class RegionNode(Node):
             self.staff.wake()
 
     def _note(self, peer: Peer, report: Report) -> None:
-        """Deal with all that came beside results."""
+        """Handle everything in a report except results."""
         if report.counters is not None:
             self._count(peer, report.counters)
         if report.load is not None:
@@ -509,7 +509,7 @@ class RegionNode(Node):
             sent = peer.sent[name if isinstance(name, int) else name[0]]
             root = sent.only_result() if isinstance(name, int) else sent.result_of(self.engine.lineage, name[1:])
         if root is None:
-            # An earlier run, or a worker that has died, has delivered it.
+            # It was delivered by an earlier run, or by a worker that has died.
             self.engine.drops.append(value)
         elif type(value) is NotReadable:
             self.teller.not_readable(root, value.error)
@@ -540,7 +540,7 @@ class RegionNode(Node):
     # ---- workers that end ----
 
     def lost(self, peer: Peer, how: str) -> bool:
-        """Deal with a worker whose process has ended. Called with the lock held.
+        """Handle the end of a worker's process. Called with the lock held.
 
         Returns:
             Whether another one should take its place.
@@ -567,13 +567,13 @@ class RegionNode(Node):
         again: list[Sent] = []
         given_up: list[Sent] = []
         for sent in items:
-            # One that had yet to begin did not die of them.
+            # The items did not kill a worker that had not begun.
             survives = not peer.begun or sent.died_again() < _MOST_DEATHS
             (again if survives else given_up).append(sent)
-        # Before the lock is released: in the meantime others look whether anything is left.
+        # Before the lock is released, since other threads then look whether anything is left.
         self.dealer.send_again(again)
         if again:
-            # Those who get them have to come to the end of the epoch once more.
+            # The workers that get these items have to reach the end of the epoch once more.
             self.flush_begun = self.end_told = False
         self.giving_up += 1
         self.teller.run_again(error)
@@ -581,11 +581,11 @@ class RegionNode(Node):
             self.teller.given_up(sent, error)
             self.end(sent)
         self.giving_up -= 1
-        # A worker that was told about the end would have got nothing more.
+        # A worker that knows about the end would have got no more items.
         return bool(again) or not peer.ending
 
     def not_replaced(self, error: Exception) -> None:
-        """Fail, as no worker could be started in the place of one that has died. Called with the lock held."""
+        """Fail, since a dead worker could not be replaced. Called with the lock held."""
         if not (self.cancelled or self.engine.stopping):
             self.engine.fail(self, None, self.teller.not_replaced(error), cut_off=self)
 

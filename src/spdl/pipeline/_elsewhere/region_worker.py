@@ -64,7 +64,7 @@ class BufferedLines(logging.Handler):
         self.lines.append((record.levelno, self.format(record)))
 
     def take_all(self) -> BufferedLines:
-        """Have all that is logged from now on come here and nowhere else."""
+        """Collect everything that is logged from now on, and show it nowhere else."""
         logger = logging.getLogger("spdl.pipeline")
         logger.addHandler(self)
         logger.propagate = False
@@ -102,7 +102,7 @@ class WorkerPlace(NamedTuple):
 
 
 def fault_of(stage: int | None, error: BaseException, wrap: Callable[[BaseException], AnyRaised]) -> Fault:
-    """Return what tells that the pipeline has failed in the worker."""
+    """Return the message that the pipeline has failed in the worker."""
     cause = error.__cause__
     return Fault(stage, wrap(error), None if cause is None else wrap(cause))
 
@@ -193,7 +193,7 @@ class ReceivedItems:
         return number
 
     def note_contexts(self, contexts: Mapping[int, ItemContext]) -> None:
-        """Note where items come from that will be put, by their numbers."""
+        """Note the origins of items that will be put, by their numbers."""
         self._contexts.update(contexts)
 
     def context_of(self, position: int) -> ItemContext:
@@ -205,11 +205,11 @@ class ReceivedItems:
         return bool(self._waiting) and self._tell_at > 1
 
     def is_to_be_told(self) -> bool:
-        """Return whether that many items were taken that more should be sent."""
+        """Return whether enough items were taken that more should be sent."""
         return self.taken + self._skipped - self._told >= self._tell_at
 
     def tell(self) -> int:
-        """Return how many more items than at the last call are not waiting to be taken any more."""
+        """Return how many items were taken or given up since the last call."""
         told, self._told = self._told, self.taken + self._skipped
         return self._told - told
 
@@ -225,7 +225,7 @@ class ReceivedItems:
         while not self._waiting:
             assert self._receive is not None
             if self._wake is not None:
-                # This thread has carried all their results as far as it does.
+                # This thread has passed on all results of the items before.
                 self._wake()
             if not self._receive():
                 raise StopIteration
@@ -291,18 +291,18 @@ class RegionOutbox:
         # Both are filled by the pipeline's threads.
         self._gone: deque[int] = deque()
         self._failures: deque[Failure] = deque()
-        # Items that could not be unpickled: nothing is left of them.
+        # Items that could not be unpickled, and are finished.
         self._unread: deque[int] = deque()
         self._told_at = 0.0
         # How long the slowest stage had worked at the last report, divided by its slots.
         self._worked = 0.0
-        # Something may have been counted since the counters were told.
+        # Whether something may have been counted since the counters were sent.
         self._untold = True
-        # Opened to end a wait for more results, and whether there is one.
+        # A gate that ends a wait for more results, and whether there is such a wait.
         self._waits_for_more = False
         self._alarm = Lock()
         self._alarm.acquire()
-        # The ends of epochs that are still to come, and whether the last of them ends all.
+        # The ends of epochs that have not come yet, and whether the input ends with the last of them.
         self._marks = 0
         self._ends = False
         engine.lineage.watch(self._note_gone)
@@ -310,7 +310,7 @@ class RegionOutbox:
         feed.wake_by(self._wake)
 
     def tell_begun(self) -> None:
-        """Say that the worker has begun. Called before it takes an item: it may die of that."""
+        """Report that the worker has begun. Called before it takes an item, which may kill it."""
         self._send(*self._collect())
 
     def run(self) -> None:
@@ -327,7 +327,7 @@ class RegionOutbox:
                 return
 
     def expect_mark(self, *, last: bool) -> None:
-        """Note that the end of an epoch will come, and whether all ends with it."""
+        """Note that the end of an epoch will come, and whether the input ends with it."""
         self._marks += 1
         self._ends = last
 
@@ -354,7 +354,7 @@ class RegionOutbox:
         self._failures.append(Failure(self._places.get(node), items, failed, self._wrap(error)))
 
     def note_unreadable(self, number: int, error: Exception) -> None:
-        """Tell that an item could not be unpickled."""
+        """Report that an item could not be unpickled."""
         self._failures.append(self._lost([number], "The item could not be unpickled in the worker", error))
         self._unread.append(number)
         self._wake()
@@ -399,7 +399,7 @@ class RegionOutbox:
                 engine.sink.readers.remove(gate)
 
     def _await_more(self) -> None:
-        """Wait a moment if more results come at once: each message costs, here and there."""
+        """Wait a moment if more results come at once: each message costs time on both sides."""
         if len(self._engine.sink.entries) < self._telling.most and self._feed.has_more():
             self._waits_for_more = True
             # Looked at afterwards: the thread that takes the next item looks at the other one then.
@@ -493,7 +493,7 @@ def _take_all(source: deque[Any]) -> list[Any]:
 
 
 def work(end: WorkersEnd, make_job: Callable[[], Job], place: WorkerPlace) -> None:
-    """Run the stages of a region until nothing more will come, or the pipeline is gone.
+    """Run the stages of a region until the input ends, or the pipeline is gone.
 
     Args:
         end: The connection.
@@ -541,7 +541,7 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
         for each in queue_classes:
             defaults.set_default_queue_class(each)
     if not hook_classes and factory is None:
-        # The engine's counters are logged where the pipeline is.
+        # The main pipeline's process logs the counters.
         factory = _no_hooks
     source: SourceConfig[Any] = SourceConfig(feed, continuous=True)
     engine = plan(
@@ -589,7 +589,7 @@ def _receive(end: WorkersEnd, feed: ReceivedItems, outbox: RegionOutbox, engine:
             batch = []
             for number, item in zip(head.numbers, items, strict=True):
                 if isinstance(item, NotReadable):
-                    # First, since the report of the failure should say it.
+                    # First, since the report of the failure should include it.
                     feed.skip()
                     outbox.note_unreadable(number, item.error)
                 else:
@@ -639,7 +639,7 @@ def _tell_of_fault(end: WorkersEnd, error: BaseException, place: WorkerPlace) ->
 
 
 def _stop_with_parent(end: WorkersEnd, engine: Engine) -> None:
-    """Stop the pipeline when the other side wants no more of it, also if no thread is about to receive anything."""
+    """Stop the pipeline when the other side has no more use for it, also if no thread is receiving."""
     end.await_end()
     engine.request_stop()
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class MirrorNode(Node):
-    """Runs nothing: its counters are the sums of what the workers tell.
+    """Runs nothing: its counters are the sums of the workers' counters.
 
     Args:
         engine: The engine.
@@ -62,7 +62,7 @@ class MirrorNode(Node):
 
     def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
         super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
-        # The product of a number that was not chosen is a number as any other.
+        # Multiplying loses the mark that the user left the number open.
         self.left_open = pattern.left_open
         self.overtaking = pattern.overtaking
         self.counters = MirroredCounters()
@@ -77,7 +77,7 @@ class MirrorNode(Node):
         self.policy = getattr(pattern, "policy", None)
         self._keeps_order = pattern.keeps_order()
         self._inexact = pattern.inexact_elsewhere()
-        # How many slots are in use, as the workers have told.
+        # How many slots are in use, by the workers' reports.
         self._in_use = 0
         self._region: RegionOfStage | None = None
         if pattern.tally is not None:
@@ -86,7 +86,7 @@ class MirrorNode(Node):
             self.tally.add(self.counters)
 
     def connect(self, feeders: list[Node | Source], region: RegionOfStage) -> None:
-        """Note what its items come from, and its region."""
+        """Note the part that its items come from, and its region."""
         self.feeders = feeders
         self._region = region
 
@@ -96,7 +96,7 @@ class MirrorNode(Node):
 
     def keeps_order(self) -> bool:
         if self._region is not None and self._region.order is not None:
-            # A result that overtakes in here waits at the region's end.
+            # A result that overtakes others in here waits at the region's end.
             return self._keeps_order
         return self._keeps_order and super().keeps_order()
 
@@ -136,16 +136,16 @@ class MirrorNode(Node):
         self.counters.failed += 1
 
     def add(self, told: Extract, before: Extract | None) -> None:
-        """Count what a worker has told."""
+        """Count what a worker has reported."""
         self.counters.add(told, before)
         self._in_use += told.running - (0 if before is None else before.running)
 
     def is_outdated(self, told: Extract) -> bool:
-        """Return whether a worker uses all slots that it knows of, and has yet to learn of another number."""
+        """Return whether a worker uses all its slots, and does not know yet that their number has changed."""
         return told.running >= told.slots != self.concurrency // self.copies
 
     def forget(self, told: Extract) -> None:
-        """Forget what a worker works on that is gone."""
+        """Forget the work of a worker that is gone."""
         self._in_use -= told.running
 
     def let_go(self) -> list[Any]:
@@ -169,7 +169,7 @@ class RegionOfStage(Protocol):
 _OFTEN = 0.05
 _SECONDS_FOR_EACH = 0.002
 
-# Seconds that a worker has to end when it has had its time already, while others were waited for.
+# Seconds that a worker has to end if its time has passed while the region waited for others.
 _LEAST_GRACE = 0.001
 
 
@@ -206,11 +206,11 @@ class Staff:
         self._made = 0
         # The peers with messages that may have been read but not received.
         self._unread: set[Peer] = set()
-        # Workers that took a dead one's place when all were told about the end already. They end by themselves.
+        # Workers that replaced a dead one when all knew about the end already. They end by themselves.
         self._unwanted: list[Peer] = []
-        # Something has come since the page was written.
+        # Whether a message has come since the page was written.
         self._unpublished = False
-        # Wakes the thread: what is written to the one can be read from the other.
+        # A pipe that wakes the thread.
         self._bell: socket.socket | None = None
         self._ear: socket.socket | None = None
 
@@ -269,7 +269,7 @@ class Staff:
         return any(peer.ends_owed and not peer.gone for peer in self.peers)
 
     def takes(self, peer: Peer, count: int, seconds: float) -> None:
-        """Note that a worker's stages have taken that many more items, and worked for so long."""
+        """Note how many more items a worker's stages have taken, and how long they worked."""
         peer.takes(count, seconds)
         self.batch = max(each.batch for each in self.peers)
 
@@ -280,7 +280,7 @@ class Staff:
         return slots + 2 * self.size * self.batch
 
     def note_paused(self, more: int) -> None:
-        """Note of how many more workers the results find no room."""
+        """Change the number of workers whose results find no room."""
         self.paused += more
 
     def limit(self, place: int, concurrency: int) -> None:
@@ -288,7 +288,7 @@ class Staff:
         self._limits[place] = concurrency
 
     def limits_for(self, peer: Peer) -> dict[int, int]:
-        """Return what a worker has yet to be told, once."""
+        """Return the new concurrencies that a worker does not know yet, and count them as sent."""
         return peer.news_of(self._limits) if self._limits else {}
 
     def wake(self) -> None:
@@ -302,7 +302,7 @@ class Staff:
         held: list[Any] = [self._job, *self._kind.let_go()]
         self._job = None
         if self._thread is not None and self._thread.ident is not None:
-            # It may have yet to begin, when all others have ended. It ends the workers, and waits for them.
+            # The thread may not have begun although all others have ended. It ends the workers, and waits for them.
             return held
         for peer in self.peers:
             if not peer.gone:
@@ -346,9 +346,9 @@ class Staff:
             left = [peer for peer in self.peers if not peer.gone]
             if not left:
                 return
-            # Looked at once: the thread that makes room in the meantime rings.
+            # Looked at only once: a thread that makes room in the meantime wakes this one.
             listened = [peer for peer in left if not peer.paused]
-            # More may have been read of a worker than what found no room: no descriptor tells about it.
+            # More messages of a worker may have been read than found room. No descriptor shows that.
             unread = [peer for peer in listened if peer in self._unread]
             dead = self._receive_all(region, unread or self._await(engine, listened))
             if dead:
@@ -408,7 +408,7 @@ class Staff:
         return True
 
     def _publish(self, engine: Engine) -> None:
-        """Write on the page what has happened, if that is due. Waking an idle worker for it would take longer."""
+        """Write the page, if that is due. Waking an idle worker to do it would take longer."""
         now = perf_counter()
         if now >= engine.page.due:
             publish(engine)
@@ -447,7 +447,7 @@ class Staff:
             if wanted:
                 self._add(peer)
         if not wanted:
-            # Nobody would tell it. Waiting for it here would hold up what the others send.
+            # It would not get the end from the node. Waiting for it here would hold up the other workers' messages.
             peer.close()
             self._unwanted.append(peer)
 
@@ -460,7 +460,7 @@ class Staff:
             peer.close()
         begin = perf_counter()
         for peer in left:
-            # All of them together have as long as one. No time at all would mean not to wait for threads either.
+            # All of them together have as long as one. With no time at all, threads would not be waited for either.
             peer.end(max(_LEAST_GRACE, begin + peer.grace() - perf_counter()))
         with region.engine.lock:
             for peer in left:
@@ -468,10 +468,10 @@ class Staff:
         self._close_bell()
 
 
-# Names of stages that a region's own name has.
+# A region's name has this many names of stages.
 _NAMED = 3
 
-# If it is not said how many items or results cross at once, it is no more than this.
+# By default, at most this many items or results cross at once.
 _MOST = 64
 
 
