@@ -28,7 +28,7 @@ class Sentinel:
 EPOCH_END: Final = Sentinel("EPOCH_END")
 EOF: Final = Sentinel("EOF")
 
-# The queue entry that stands between two epochs. Each stage passes it on when all before it has left.
+# The queue entry between two epochs. Each stage passes it on when all items before it have left.
 MARK: Final[tuple[Any, Any]] = (EPOCH_END, None)
 
 
@@ -98,7 +98,7 @@ class Order:
         return len(self.tickets) < limit + AHEAD
 
     def take_alone(self, ticket: Ticket) -> bool:
-        """End a ticket whose only result may leave at once, and no other's with it; False if that is not so."""
+        """End a ticket whose only result may leave at once, without results of others; False if that is not so."""
         tickets = self.tickets
         if tickets[0] is not ticket:
             return False
@@ -165,7 +165,7 @@ ADMITTED, SLOTS_TAKEN = -1, -2
 
 
 class Guard(Protocol):
-    """Says whether what fills a channel may make one more result for it: `Budget` is one."""
+    """Decides whether the part that fills a channel may make one more result for it: `Budget` is one."""
 
     def admits(self, channel: Channel) -> bool: ...
 
@@ -185,7 +185,7 @@ class Channel:
         self.capacity = capacity
         self.entries: deque[Entry] = deque()
         self.counters = QueueCounters()
-        # Another part that has to agree before a result is made, if there is one.
+        # Another part that has to agree before a result is made, or None.
         self.guard: Guard | None = None
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
@@ -199,7 +199,7 @@ class Channel:
         return places and (self.guard is None or self.guard.admits(self))
 
     def set_guard(self, guard: Guard) -> None:
-        """Add another part that is asked. Called before anything runs."""
+        """Ask this part too before a result is made. Called before anything runs."""
         self.guard = guard
 
     def verdict(self, running: int, under_way: int, concurrency: int, order: Order | None) -> int:
@@ -219,14 +219,14 @@ class Channel:
 
     def items(self) -> int:
         """Return how many of the entries are items, and not ends of epochs. Needs no lock."""
-        # They may be taken in the meantime, which a copy made in one step does not mind. Without a GIL it takes
+        # Entries may be taken in the meantime, which a copy made in one step does not mind. Without a GIL it takes
         # several, and the deque complains.
         while True:
             with suppress(RuntimeError):
                 return sum(entry is not MARK for entry in self.entries.copy())
 
     def excess(self) -> int:
-        """Return how many more entries wait than have a place; it is negative if there are places left."""
+        """Return how many more entries wait than there are places; negative if places are left."""
         return len(self.entries) - self.capacity
 
     def set_capacity(self, capacity: int) -> None:
@@ -271,9 +271,9 @@ class EpochEnds:
 
     def __init__(self) -> None:
         self.read = 0
-        # How many that will be when the sink is empty.
+        # How many ends will be read when the sink is empty.
         self._expected = 0
-        # By the identity of each thread that has taken an end: whether the consumer does not know of it yet.
+        # By the identity of each thread that has taken an end: whether its consumer has not been told yet.
         self._in_hand: dict[int, bool] = {}
 
     def begin_at(self, read: int) -> None:
@@ -302,7 +302,7 @@ class EpochEnds:
         return bool(self._in_hand) and self._in_hand.get(get_ident(), False)
 
     def __enter__(self) -> None:
-        """Begin to tell the consumer: the block does nothing but raise what tells it."""
+        """Begin to tell the consumer: the block only raises the exception that tells it."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         """Count the end that this thread has taken, if any, unless something else was raised."""
@@ -316,8 +316,8 @@ class EpochEnds:
         self.read += 1
 
 
-# A consumer that takes entries no quicker than this tells each time that it made a place for one that had none. Else
-# the next entry shows it: being told at each of them would cost a quick consumer more than the entry.
+# A consumer that takes entries no quicker than this reports each time that it made room for a waiting one. A quicker
+# one does not, since a report would cost it more than the entry: the next entry shows that there is room.
 _SLOW = 1e-3
 
 
@@ -332,17 +332,17 @@ class Sink(Channel):
 
     def __init__(self, capacity: int) -> None:
         super().__init__(int(capacity))
-        # Nobody chose that number.
+        # Whether the user left the number open.
         self.left_open = isinstance(capacity, LeftOpen)
-        # Set by the thread that found no room; the thread that pops an entry and sees it tells the engine.
+        # Set by a thread that found no room. A thread that takes an entry and sees the flag tells the engine.
         self.full = False
-        # When the consumer told that it took something.
+        # When the consumer last reported that it took something.
         self.told_at = 0.0
-        # The gates of consumers that found nothing.
+        # The gates of consumers that wait for an entry.
         self.readers: list[Lock] = []
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
-        """Return whether one more entry has a place, and leave word for the consumer if it has none."""
+        """Return whether one more entry has a place. If not, set the flag for the consumer."""
         if under_way + len(self.entries) < self.capacity + concurrency:
             return self.guard is None or self.guard.admits(self)
         # The consumer takes without the lock and looks at this flag afterwards, so it is set before the second look:
@@ -389,7 +389,7 @@ class Sink(Channel):
             self.told_at = now
 
     def take_all(self) -> list[Entry]:
-        """Take the entries that will not be read."""
+        """Take the entries that will never be read."""
         entries = list(self.entries)
         self.entries.clear()
         return entries

@@ -94,7 +94,7 @@ class Engine:
         make_event_loop: Callable[[Engine], EventLoop],
     ) -> None:
         self.pipeline_id = pipeline_id
-        # Reentrant only because it knows its owner: no thread takes it twice.
+        # Reentrant only so that it knows its owner: no thread takes it twice.
         self.lock = RLock()
         self.sink = Sink(sink_capacity)
         self.lineage = Lineage(num_sources)
@@ -103,7 +103,7 @@ class Engine:
         self.sources: list[Source] = []
         # Returns a source that a worker may pull now.
         self.pullable: Callable[[], Source | None] = self._pullable_in_turns
-        # Locates their items, if another part knows where these come from.
+        # Locates the sources' items, if another part knows their origins.
         self._locate: Callable[[int], ItemContext] | None = None
         self.nodes: list[Node] = []
         # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
@@ -135,7 +135,7 @@ class Engine:
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
         self.out_of_order_before = 0
-        # A stage that has changed how many items there are in an earlier run, if one has.
+        # The stage that changed the number of items in an earlier run, if there is one.
         self.uneven: str | None = None
         # The page that other processes read.
         self.page = no_page(COLUMNS)
@@ -145,12 +145,12 @@ class Engine:
         self.head: PageHead | None = None
         self._page_is_due = False
         self._make_event_loop = make_event_loop
-        # True if it has to run from the start.
+        # Whether the event loop has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
         # The threads of executors that run the engine's code now.
         self.inside: list[int] = []
-        # The interpreter's exit has stopped it, or has given up to wait for its threads.
+        # Whether the interpreter's exit has stopped the engine, or no longer waits for its threads.
         self.exited = False
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
@@ -196,21 +196,21 @@ class Engine:
             node.count_bytes()
 
     def is_run_by(self, loader: LoaderArguments) -> None:
-        """Note what the arguments of the loader that runs it change. Called before the start."""
+        """Note which settings the loader's arguments decide. Called before the start."""
         self.loader = loader
 
     def describe(self, head: PageHead, *, shown: bool = False) -> None:
-        """Note what does not change of it, and before the workers start, whether other processes are shown that."""
+        """Note the unchanging part of the page, and, before the workers start, whether other processes may see it."""
         self.head = head
         self._page_is_due = shown
 
     def take_description(self) -> PageHead | None:
-        """Return that, once, for the page to be made. Called with the lock held."""
+        """Return that part once, to make the page from it. Called with the lock held."""
         due, self._page_is_due = self._page_is_due, False
         return self.head if due and not self.is_over() else None
 
     def show(self, page: Page) -> None:
-        """Have what happens written into a page. Called with the lock held, once anything runs."""
+        """Write to a page from now on. Called with the lock held, once anything runs."""
         page.consumer_waits(self.page.consumer_waits_since())
         self.page = page
 
@@ -231,7 +231,7 @@ class Engine:
             self.event_loop.wake()
 
     def add_turns(self, count: int = 1) -> None:
-        """Count turns that workers have to take. The thread that calls it sees to it that one of them looks."""
+        """Count turns that workers have to take. The calling thread makes sure that one of them looks."""
         self.waiting += count
 
     def remove_turns(self, count: int = 1) -> None:
@@ -239,7 +239,7 @@ class Engine:
         self.waiting -= count
 
     def made_room(self, feeder: Node | Source) -> None:
-        """Tell a feeder that waits for room that an entry of its was taken."""
+        """Tell a feeder that waits for room that one of its entries was taken."""
         if feeder.wants_room:
             feeder.room_made()
 
@@ -263,12 +263,12 @@ class Engine:
         return None
 
     def room_in_sink(self) -> None:
-        """Tell all threads that the consumer made room after a thread had found none."""
+        """Tell all threads that the consumer made room that a thread had waited for."""
         try:
             self.sink.set_full(full=False)
             self.progressed()
             if self.page.sleeper is not None and not self.workers.waking:
-                # It writes down on the page what was taken. One that is on its way here does so itself.
+                # The woken worker updates the page. A worker that is on its way here does so anyway.
                 self.workers.wake(self.page.sleeper)
             if self.event_loop is not None:
                 self.event_loop.wake()
@@ -282,7 +282,7 @@ class Engine:
 
     def found_nothing(self) -> None:
         """Called when a consumer is about to wait."""
-        # Without a GIL it may have taken the last entry and looked at the flag before it saw it set.
+        # Without a GIL the consumer may have taken the last entry and looked at the flag before it was set.
         if self.sink.full:
             self.room_in_sink()
 
@@ -324,7 +324,7 @@ class Engine:
         self.ends.passes()
 
     def drop_deferred(self) -> None:
-        """Drop without the lock what was taken out of queues. Called and returns with the lock held."""
+        """Drop objects that were taken out of queues, without the lock. Called and returns with the lock held."""
         dropped = self.drops.take()
         self.lock.release()
         drop_all(dropped)
@@ -338,7 +338,7 @@ class Engine:
 
     def has_pulled(self) -> bool:
         """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
-        # A user's merge may make items of its own.
+        # A user's merge may make new items.
         made = self.nodes and self.nodes[-1].counters.emitted
         return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
 
@@ -379,7 +379,7 @@ class Engine:
                 node.regroup(restored)
 
     def note_uneven(self, stage: str | None) -> None:
-        """Note which stage has changed how many items there are in an earlier run, if one has."""
+        """Note which stage changed the number of items in an earlier run, if one did."""
         self.uneven = stage
 
     # ---- the end of the input ----
@@ -392,7 +392,7 @@ class Engine:
             self.settle()
         if self.workers.idle and not self.workers.waking:
             if self.page.due < inf and (not self.page.flushing or self.page.sleeper is not None):
-                # It writes down on the page what has happened, before it is idle again or when that is due.
+                # The woken worker updates the page, before it is idle again or when an update is due.
                 self.workers.wake_one()
             else:
                 self.progressed()
@@ -402,7 +402,7 @@ class Engine:
     def report(
         self, node: Node, attempt: Attempt, error: Exception, count: int, callback: OnFailure | None = None
     ) -> None:
-        """Write a failed item down, log it, and tell the user's callback. Called without the lock.
+        """Record a failed item, log it, and call the user's callback. Called without the lock.
 
         Args:
             node: The stage that gives the item up.
@@ -430,7 +430,7 @@ class Engine:
         self.drop_deferred()
 
     def mark_exited(self) -> None:
-        """Note that the interpreter's exit has stopped the pipeline, or has given up to wait for its threads."""
+        """Note that the interpreter's exit has stopped the pipeline, or no longer waits for its threads."""
         self.exited = True
 
     def mark_forked(self) -> None:
@@ -439,10 +439,10 @@ class Engine:
         # It is the parent's.
         self.show(no_page(COLUMNS + len(self.sources) + len(self.nodes)))
         self.sink.entries.clear()
-        # One of its threads has forked, within user code. If it comes back it ends, and the process with it.
+        # User code in one of its threads has forked. If that code returns, the thread ends the process.
         if self.is_mine():
             self.stopping = True
-        # Any other thread that held the lock is not there any more.
+        # Another thread that held the lock does not exist here.
         if not self.holds_lock():
             self.lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading` does with its own.
 
@@ -460,7 +460,7 @@ class Engine:
             self.reporter.begin(now)
 
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:
-        """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
+        """Abandon a worker whose op takes too long, and start another one. Called with the lock held."""
         self.workers.replace()
         abandoned = self.workers.abandoned
         if abandoned > 2 * self.workers.num_threads:
@@ -476,7 +476,7 @@ class Engine:
             self.event_loop = self._make_event_loop(self)
             self.event_loop.start()
             self.letting_go.thread_begins()
-            # A request to stop takes no lock: it may have looked for a loop before there was one.
+            # A request to stop takes no lock: it may have come before there was a loop.
             if self.stopping:
                 self.event_loop.stop_or_wake()
         return self.event_loop
@@ -485,7 +485,7 @@ class Engine:
         return not self.is_over() or any(node.awaits_calls() for node in self.nodes)
 
     def let_go(self) -> list[Any]:
-        """Forget what makes the event loop: it holds the user's hooks and background tasks."""
+        """Forget the function that makes the event loop: it holds the user's hooks and background tasks."""
         self._make_event_loop = _make_none
         return []
 
@@ -532,12 +532,12 @@ class Engine:
 
     def _is_finished(self, node: Node) -> bool:
         if node.cancelled:
-            # Items that still run there, or are parked, are no longer wanted: the consumer need not wait for them.
+            # Items that still run in stages, or are parked, are not wanted: the consumer need not wait for them.
             return True
         return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
 
     def finish(self) -> None:
-        """Note that nothing more will come, and tell all threads."""
+        """Note that no more items will come, and tell all threads."""
         if self.done:
             return
         if (found := self.failure_at_end()) is not None:
@@ -551,7 +551,7 @@ class Engine:
         self._wake_all()
 
     def failure_at_end(self) -> tuple[Node, RuntimeError] | None:
-        """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
+        """Return the failure of the pipeline at the end of the input or of an epoch, and its place, if there is one."""
         # After a request to stop the rest of the items is missing, which is not a failure.
         if self.failures or self.stopping:
             return None

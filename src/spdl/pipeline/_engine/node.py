@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
 
-# An op that returns one of these has yet to run: a generator step by step, the others on the event loop.
+# An op that returns one of these has not finished: a generator runs step by step, the others on the event loop.
 LAZY_TYPES = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])
 
 
@@ -89,18 +89,18 @@ class Node:
     offers = False
     # True if its concurrency may be changed.
     adjustable = False
-    # In how many workers of a region it runs. Its concurrency counts for all of them, the declared one for each.
+    # How many workers of a region it runs in. Its concurrency is of all of them, the declared one of each.
     copies = 1
     # True if its ops run in threads of such workers.
     on_threads_of_copies = False
-    # CPU seconds of other processes that work for it, and seconds in which threads of its workers had no core, as told.
+    # CPU seconds of other processes that work for it, and seconds in which its workers' threads had no core, as they say.
     cpu_elsewhere = 0.0
     coreless_elsewhere = 0.0
-    # True if it runs anything on its items.
+    # True if it runs an op on its items.
     has_tasks = True
     # True if a user object carries its items, so that the engine cannot know which of them are in it.
     hides_items = False
-    # True if its results are their own objects, and no items that it was given.
+    # True if its results are new objects, and not items that it was given.
     makes_items = False
     # True if its counters show how many items it took, and how long it waited for them.
     counts_gets = True
@@ -114,9 +114,9 @@ class Node:
         # The number of items it may work on at once, and the number it works on: each of these holds a slot.
         self.concurrency = int(concurrency)
         self.running = 0
-        # It works on several at once, or has done so, or may come to it.
+        # Whether it works on several items at once, or has done so, or may do so later.
         self.overtaking = self.concurrency > 1
-        # Nobody chose that number.
+        # Whether the user left the number open.
         self.left_open = isinstance(concurrency, LeftOpen)
         self.counters = StageCounters()
         # The queue of its items. A stage that merges has several such channels; this is the first.
@@ -134,18 +134,18 @@ class Node:
         self.tally: Tally | None = None
         # A plain node's op returns one result: workers run it without a detour.
         self.plain = False
-        # Nothing more will come out of it; it was given up.
+        # Whether no more results will come; whether it was given up.
         self.finished = False
         self.cancelled = False
-        # Served by the event loop, and it found no room: the thread that makes room tells the loop.
+        # Whether it is served by the event loop and found no room: the thread that makes room tells the loop.
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
-        """Note what messages call it."""
+        """Set its name in messages."""
         self.info = info
 
     def take_column(self, column: int) -> None:
-        """Note where a thread's row on the page says that it runs the op."""
+        """Set the column of the page in which threads note that they run the op."""
         self.column = column
 
     # ---- connecting it, and changing its limits ----
@@ -194,24 +194,24 @@ class Node:
         """Prepare to be looked at often. Called before anything runs, if a tuner does."""
 
     def lags(self) -> bool:
-        """Return whether workers that have work have yet to begin, or full ones have yet to learn their limits."""
+        """Return whether workers with work have not begun yet, or full ones do not know their new limits yet."""
         return False
 
     def for_workers(self) -> Node | None:
-        """Return what workers serve of it, if anything."""
+        """Return the node that workers serve for it, if there is one."""
         return None if self.on_loop else self
 
     def regroup(self, restored: Restored) -> None:
         """Prepare to make batches of an earlier run again. Called before anything runs, if there are any."""
 
     def start_afresh(self) -> None:
-        """Forget what another pipeline has left in a user object. Called before anything runs."""
+        """Forget items that another pipeline has left in a user object. Called before anything runs."""
 
     def note_state(self) -> None:
         """Note a user object's own state. Called before anything runs; runs user code."""
 
     def changed_counts(self) -> bool:
-        """Return whether it is seen to have made another number of items than it got."""
+        """Return whether it is known to have made more or fewer items than it got."""
         return bool(self.counters.failed or self.counters.dropped)
 
     def inexact(self) -> str | None:
@@ -223,7 +223,7 @@ class Node:
         return None
 
     def keeps_items(self) -> KeepsItems | None:
-        """Return what knows when a user object has kept items past a result; None if it never says so."""
+        """Return the record of items that a user object keeps past a result; None if it never says so."""
         return None
 
     def begins_threads(self) -> bool:
@@ -445,11 +445,11 @@ class Node:
         return 0
 
     def excess_of_failures(self, verdict: str) -> RuntimeError:
-        """Return what fails the pipeline because too many items have failed."""
+        """Return the failure of the pipeline if too many items have failed."""
         return RuntimeError(f"The pipeline stage ({self.info}) {verdict}.")
 
     # ---- what it has counted ----
 
     def task_record(self) -> TaskRecord:
-        """Return what was counted of its tasks until now."""
+        """Return the counts of its tasks until now."""
         return self.counters.task_record() if self.has_tasks else NO_TASKS

@@ -37,7 +37,7 @@ _SEQUENCES = (list, tuple, range, str, bytes)
 
 
 class SourceIdentity:
-    """The type of a source, and what else tells it from others: its length, and some items of built-in sequences.
+    """The properties that identify a source: its type, its length, and some items of built-in sequences.
 
     A source with its own state compares that itself.
     """
@@ -55,12 +55,12 @@ class SourceIdentity:
         return str(self._known["type"])
 
     def note(self) -> None:
-        """Look at the source before it is let go, as far as that runs no user code."""
+        """Look at the source before it is released, as far as that runs no user code."""
         if type(self._source) in _SEQUENCES:
             self.complete()
 
     def complete(self) -> dict[str, Any]:
-        """Return what is known. Asks the source for its length."""
+        """Return the known properties. Asks the source for its length."""
         if not self._complete:
             self._complete = True
             self._look(self._source)
@@ -84,8 +84,8 @@ class SourceIdentity:
         return source
 
 
-# If pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
-# GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
+# If a pull takes less than this on average, waking a worker for it costs more than the worker gains: the worker needs
+# the GIL, and if a training loop keeps the GIL, asking for it delays both. A wake-up takes this long.
 _SHORT = 20e-6
 
 
@@ -158,7 +158,7 @@ class Source:
         self.index = index
         self.iterable: Any = iterable
         self.identity = SourceIdentity(iterable)
-        # The passes with items in flight, perhaps; the current one; and the source's own state if there is none.
+        # The passes that may have items in flight; the current one; and the source's own state without passes.
         self.passes = Passes()
         self.current: Pass | None = None
         self.state_behind: Any = None
@@ -175,7 +175,7 @@ class Source:
         self.next_stage: Node | None = None
         # It counts the items that were handed out, and the time that pulling them took.
         self.counters = StageCounters()
-        # How many items it had given when the latest pass began, once there was one before it.
+        # How many items it had given when the latest pass began; only from the second pass on.
         self.pass_began_at = -1
         # Returns the root of the item just pulled, while the items of an earlier run are pulled again.
         self.again: Callable[[], int] | None = None
@@ -190,18 +190,18 @@ class Source:
         self.column = IDLE
         # Pulls it in its own thread, if that was asked for.
         self.dedicated: Puller | None = None
-        # No more pulls: it ran out, it failed, or the pipeline does not want more.
+        # Whether there are no more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
-        # The stage that it feeds was given up.
+        # Whether the stage that it feeds was given up.
         self.unwanted = False
         self.ended_at = 0.0
-        # It ran out by itself or was closed, so there is nothing to close.
+        # Whether it ran out by itself or was closed, so that there is nothing to close.
         self.exhausted = False
-        # Served by the event loop or its own thread, which found no room: the thread that makes room tells it.
+        # Whether the event loop or its own thread, which serves it, found no room: the thread that makes room tells it.
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
-        """Note what messages call it."""
+        """Set its name in messages."""
         self.info = info
 
     def write_to(self, channel: Channel, following: Node | None) -> None:
@@ -210,7 +210,7 @@ class Source:
         self.next_stage = following
 
     def take_column(self, column: int) -> None:
-        """Note where a thread's row on the page says that it pulls the source."""
+        """Set the column of the page in which threads note that they pull the source."""
         self.column = column
 
     def dedicate(self, puller: Puller) -> None:
@@ -331,7 +331,7 @@ class Source:
     def is_wanted_when_full(self) -> bool:
         """Return whether an idle worker should be woken to pull it even though no more ops may run."""
         first = self.next_stage
-        # The thread that runs an op comes here itself after it. That is soon enough for short pulls.
+        # The thread that runs an op comes here after it. That is soon enough for short pulls.
         return self.takes_long or first is None or first.on_loop or not first.on_workers
 
     def _note_pace(self) -> None:
@@ -363,7 +363,7 @@ class Source:
         ended = False
         failure: BaseException | None = None
         try:
-            # A request to stop takes no lock, so it is looked for right before.
+            # A request to stop takes no lock, so this is checked right before the pull.
             if not engine.stopping:
                 if self.iterator is None:
                     self._take_first(hand)
@@ -387,11 +387,11 @@ class Source:
         self._note_pace()
         if engine.budget is not None and not hand:
             engine.budget.freed()
-        # Nobody wants it.
+        # The item is not wanted.
         engine.drops.extend(hand)
         hand.clear()
         if failure is not None:
-            # It is closed like one that is not wanted any more: it may hold files.
+            # Closed like one that is no longer wanted: it may hold files.
             engine.fail(self, None, failure)
         elif ended:
             self._end_pass()
@@ -420,7 +420,7 @@ class Source:
                 self.note_first(hand[0])
 
     def _admit_again(self) -> int:
-        """Return the root of an item that an earlier run had pulled; of the first that it had not, admit it."""
+        """Return the root of an item that an earlier run had pulled, and admit the first one that it had not."""
         iterator = self.iterator
         assert isinstance(iterator, ResumedIterator)
         if iterator.taken is not None:
@@ -510,7 +510,7 @@ class Source:
             self.ended_at = perf_counter()
 
     def is_wanted(self) -> bool:
-        """Return whether its items are still wanted. If not, what is downstream may have ended."""
+        """Return whether its items are still wanted. If not, the stages downstream may have ended."""
         return not (self.ended or self.engine.stopping)
 
     def must_be_closed(self) -> bool:
@@ -520,7 +520,7 @@ class Source:
         return not (wanted or elsewhere or self.pulling or self.closing or self.exhausted)
 
     def close(self) -> None:
-        """Close the iterator after an early end. Called and returns with the lock held, which it releases meanwhile."""
+        """Close the iterator after an early end. Called and returns with the lock held; it releases the lock."""
         engine = self.engine
         # `stop` waits for it: a source that is pulled may block forever, one that is closed may have to commit.
         self.closing = True
@@ -591,7 +591,7 @@ class Source:
         return self.counters.busy_seconds + (max(0.0, now - self.pulling_since) if self.pulling else 0.0)
 
     def blocked_seconds(self, now: float) -> float:
-        """Return for how long it was held back: it is pulled whenever there is a place for its item."""
+        """Return for how long there was no place for its next item."""
         return max(0.0, min(now, self.ended_at or now) - self.engine.started_at - self.busy_seconds(now))
 
 

@@ -1,4 +1,4 @@
-"""The work of a worker thread: find the most urgent work, do it, carry the item on."""
+"""A worker thread: it finds the most urgent work, does it, and carries the item on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
 
-# The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
-# none of them had written. The later ones tell about a process that is killed then for how long it had hung. While the
-# consumer takes from the sink, which it does not report, it is the second.
+# The seconds after which an idle worker updates the page for the busy ones: first, and then each time that none of them
+# has written. If the process is killed, the later updates show for how long it had hung. While the consumer takes from
+# the sink, which it does not report, the second number is used.
 _LOOK_AGAIN = (0.1, 1.0, 5.0, 20.0, 60.0)
 _LOOK_AT_SINK = 1
 
@@ -29,16 +29,15 @@ def publish(engine: Engine) -> None:
     """Write the counters on the page. Called with the lock held."""
     engine.page.write(engine, perf_counter())
     if (sleeper := engine.page.sleeper) is not None:
-        # What the caller begins next would be told late.
+        # The sleeping worker would report late what the caller begins next.
         engine.workers.wake(sleeper)
 
 
 def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     """Wait at a worker's gate. Called and returns with the lock held.
 
-    Before and during that, one worker sees to it that the page tells what has happened, since nothing more may for
-    long. While anything may still happen it looks again, more rarely if nothing does, and the next worker that does
-    anything then writes itself and wakes it.
+    Before and during the wait, one idle worker keeps the page current. While stages may still make progress it writes
+    again and again, more rarely if nothing changes. The next worker that does something writes itself, and wakes it.
     """
     page = engine.page
     now = row[IDLE] = perf_counter()
@@ -69,7 +68,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         else:
             quiet = min(quiet + 1, len(_LOOK_AGAIN) - 1)
             if in_sink:
-                # When the consumer continues, it tells.
+                # The consumer reports when it continues.
                 engine.sink.set_full(full=True)
         seconds = _LOOK_AGAIN[quiet]
     engine.lock.release()
@@ -78,7 +77,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
 
 
 def _may_go_on(engine: Engine) -> bool:
-    # A worker that runs no op may drop an item, or tell about a failure, and begin a long op afterwards.
+    # A worker that runs no op may drop an item, or report a failure, and begin a long op afterwards.
     return (
         bool(engine.sink.entries)
         or engine.workers.any_awake()
@@ -102,7 +101,7 @@ def serve(engine: Engine) -> None:
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
-                # Nothing else is done in this round: it may be asked to stop in the meantime.
+                # Do nothing else in this round: a request to stop may have come in the meantime.
                 _clean_up(engine)
                 now = perf_counter()
             elif engine.waiting and (node := engine.select()) is not None:
@@ -159,7 +158,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> flo
             publish(engine)
         if root is None:
             if engine.drops:
-                # The next op may take long, and what it replaces should not stay for it.
+                # The next op may take long, and the object that this replaces should not live that long.
                 engine.drop_deferred()
             following = node.next
             # The number of threads may have been lowered.
@@ -192,7 +191,7 @@ def _pull(engine: Engine, source: Source, hand: list[Any]) -> float:
     """
     root = source.pull(hand)
     if root is None:
-        # If it has ended, stages may end before another source is pulled, which may block.
+        # If the source has ended, stages may end before another source is pulled, which may block.
         engine.settle()
         return source.pulled_at
     if engine.page.sleeper is not None:
@@ -227,7 +226,7 @@ def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         engine.budget.freed()
     workers = engine.workers
     workers.idle.append(gate)
-    # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer
+    # A request to stop takes no lock: it may have woken the idle workers before this one was among them. A consumer
     # may have made room in the sink too.
     if engine.stopping or engine.pullable() is not None or (engine.waiting and engine.select() is not None):
         workers.stay_awake(gate)
@@ -237,7 +236,7 @@ def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
 
 
 def _clean_up(engine: Engine) -> bool:
-    """Drop without the lock what was taken out of queues, and close a source that ended early."""
+    """Drop objects that were taken out of queues, without the lock, and close a source that ended early."""
     source = next((source for source in engine.sources if source.must_be_closed()), None)
     if not engine.drops and source is None:
         return False
@@ -245,7 +244,7 @@ def _clean_up(engine: Engine) -> bool:
     engine.lock.release()
     drop_all(dropped)
     engine.lock.acquire()
-    # Meanwhile another worker may have come to it.
+    # In the meantime another worker may have closed it.
     if source is not None and source.must_be_closed():
         source.close()
     return True
