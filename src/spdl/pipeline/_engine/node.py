@@ -93,7 +93,7 @@ class Node:
     copies = 1
     # True if its ops run in threads of such workers.
     on_threads_of_copies = False
-    # CPU seconds of other processes that work for it, and seconds in which its workers' threads had no core, as they say.
+    # CPU seconds of other processes that work for it, and seconds in which threads of its workers had no core.
     cpu_elsewhere = 0.0
     coreless_elsewhere = 0.0
     # True if it runs an op on its items.
