@@ -38,7 +38,7 @@ class GatheringNode(Node):
         super().__init__(engine, name, op, concurrency=1)
         self.drop_last = drop_last
         self.flush_due = False
-        # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
+        # With drop_last, too: the rest is dropped then, and an aggregator, which may serve another pipeline, starts
         # that one afresh.
         self.flushed = False
         # The origins of the items in hand, and the list that the roots of new ones are appended to.
@@ -258,7 +258,7 @@ class AggregateNode(GatheringNode):
         # Its items in hand, if it may keep some of them past a result.
         tells = self.history is None and type(op).held_back is not Aggregator.held_back
         self.kept = Kept() if tells else None
-        # Finds what it keeps without saying so.
+        # Finds items that it keeps without saying so.
         self.hidden_state = None if self.history is not None else HiddenStateCheck(op, tells=tells)
         # The batches of an earlier run that have to be made again, or else whether these come by themselves.
         self.regrouping: AggregatorRegrouping | None = None
@@ -472,7 +472,7 @@ class AggregateNode(GatheringNode):
         if self.kept is not None and not self.kept.note_flushed(result) and not self.drop_last:
             self._found().note_unproven("its `flush` did not return all that it kept")
             if self.kept.is_resumed():
-                # Too late for a word: what was received before the cut decides what is lost here.
+                # Too late to refuse: the items received before the cut decide which are lost here.
                 raise RuntimeError(self.inexact())
         return result
 
@@ -507,7 +507,7 @@ class AggregateNode(GatheringNode):
         return pack(op.state_dict(), self.name)
 
     def _make(self, call: AggregatorCall) -> None:
-        """Call the user's code with what is in hand, which is dropped without the lock."""
+        """Call the user's code with the items in hand, which are dropped without the lock."""
         engine = self.engine
         engine.release_to_user()
         if engine.stopping:
@@ -536,7 +536,7 @@ class AggregateNode(GatheringNode):
         self.conclude(call, result, failure)
 
     def conclude(self, call: AggregatorCall, result: Any, failure: BaseException | None) -> None:
-        """Deal with what a call returned or raised. Called with the lock held."""
+        """Handle the outcome of a call. Called with the lock held."""
         engine = self.engine
         self.slot_freed()
         self.counters.completed += call.accumulates

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ExecutorNode(OpNode):
-    """The common part of stages on executors. Subclasses decide what is handed over, and when.
+    """The common part of stages on executors. Subclasses decide which items are handed over, and when.
 
     Callbacks of futures run wherever the executor pleases, so they take note and wake a worker. They never raise, and
     run no user code but the finalizers of what the last one of an ended pipeline lets go of.
@@ -62,7 +62,7 @@ class ExecutorNode(OpNode):
         self.executor: Executor | None = executor
         # Calls that have not come back, and where their items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
-        # Told when the last of them has come back to a pipeline that stops.
+        # Notified when the last call has returned to a pipeline that stops.
         self.all_landed = Condition(engine.lock)
 
     def hand_over(
@@ -149,7 +149,7 @@ class ExecutorNode(OpNode):
 
 
 def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
-    """Cancel what has not begun, wait for what has, and return how many calls still run after that many seconds."""
+    """Cancel calls that have not begun, wait for the others, and return how many still run after that many seconds."""
     # `wait` would count as under way what was cancelled, until the executor comes to it: after other work of the
     # user's, or never.
     begun = [future for future in futures if not future.cancel()]
@@ -178,7 +178,7 @@ class LocalCall:
     @called_elsewhere
     def __call__(self, value: Any) -> Any:
         if self.engine.stopping:
-            # Nobody looks at the result any more.
+            # The result is no longer needed.
             return None
         # The thread's reads for others do not count.
         bytes_of_thread()
@@ -244,7 +244,7 @@ class AnyExecutorNode(ExecutorNode):
         self._submit(attempt, attempt, self.op, attempt.item)
 
     def advance(self, parked: Parked) -> None:
-        # Its item is gone; what failed is shown by the generator's name.
+        # Its item is gone, so the generator's name is shown.
         self._submit(parked, Attempt(parked.root, parked.iterator, parked.ticket, 1), _step, parked.iterator)
 
     def _submit(self, work: Attempt | Parked, shown: Attempt, function: Any, value: Any) -> None:
@@ -297,7 +297,7 @@ class AnyExecutorNode(ExecutorNode):
             else:
                 self.fail(work, error)
         elif error is not None:
-            # Trying it again would repeat what it has passed on.
+            # Trying it again would repeat results that it has passed on.
             self.give_up(Attempt(work.root, work.iterator, work.ticket, 1), error)
         elif value:
             self.park(work, value[0])

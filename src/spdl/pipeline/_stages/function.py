@@ -115,7 +115,7 @@ class FunctionNode(OpNode):
         hand.append(value)
         lazy = self.expand or type(value) in LAZY_TYPES
         if lazy:
-            # What fails later, or is tried again, is the item.
+            # A later failure, or another attempt, is about the item.
             hand.append(item)
         # Else it is dropped before the lock is taken.
         value = item = None
@@ -130,7 +130,7 @@ class FunctionNode(OpNode):
         return True
 
     def advance(self, parked: Parked) -> None:
-        # Its item is gone; what failed is shown by the generator's name.
+        # Its item is gone, so the generator's name is shown.
         attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
         watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
         weight = self.counters.claim_weight()
@@ -153,7 +153,7 @@ class FunctionNode(OpNode):
             return
         except BaseException as error:  # noqa: BLE001 - as above.
             self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
-            # Trying it again would repeat what it has passed on.
+            # Trying it again would repeat results that it has passed on.
             self.give_up(attempt, error)
             return
         self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, remains=(value, parked.iterator))
@@ -207,7 +207,7 @@ class FunctionNode(OpNode):
         if watch is not None:
             assert self.timeout is not None
             if not self.timeout.end(watch):
-                # Nobody else has it, and the frames between here and the thread's end let go of it under the lock.
+                # No other thread has it, and the frames between here and the thread's end drop it under the lock.
                 self.engine.drops.extend(remains)
                 raise Abandoned
 
@@ -309,7 +309,7 @@ class AsyncNode(OpNode):
             if engine.stopping:
                 return
             await self._serve_one(hand)
-            # The lock is held again, for what comes next as well.
+            # The lock is held again, also for the next steps.
             self.serving -= 1
             if engine.drops:
                 engine.drop_deferred()

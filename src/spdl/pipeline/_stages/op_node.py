@@ -1,4 +1,4 @@
-"""Stages that call an op, wherever it runs: their items, their timeouts, and what comes of the op's calls."""
+"""Stages that call an op, wherever it runs: their items, their timeouts, and the outcomes of the calls."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Timeout:
         return self.pause(watch)
 
     def let_go(self) -> list[Watch]:
-        """Return the ops that a stop has cancelled, and forget them: they have not told that they ended."""
+        """Return the ops that a stop has cancelled, and forget them: they have not reported their ends."""
         watches, self._watches = list(self._watches), {}
         return watches
 
@@ -149,13 +149,13 @@ class _Outcome(NamedTuple):
 
 
 async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
-    """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
+    """Await a coroutine, or exhaust an async generator, and pass its results on. It holds a slot of ``node``."""
     engine = node.engine
     if engine.stopping:
         _leave(awaited)
         return
     if isinstance(awaited, AsyncGeneratorType):
-        # Its item is the generator's to keep or to let go; what failed is shown by the generator's name.
+        # The generator may keep its item or drop it, so the failed item is shown by the generator's name.
         attempt = Attempt(engine.lineage.expand(attempt.root), awaited, attempt.ticket, attempt.number)
     task = current_task()
     watch = None if node.timeout is None else _watch(node, attempt, task)
@@ -193,14 +193,14 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
 
 
 def _leave(awaited: Awaited) -> None:
-    """Do not begin what came too late."""
+    """Do not begin a call that came too late."""
     if isinstance(awaited, CoroutineType):
         # Python would complain that it was never awaited.
         awaited.close()
 
 
 def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | None, outcome: _Outcome) -> None:
-    """Deal with what a coroutine returned or raised, or with the end of an async generator. Called with the lock held.
+    """Handle the outcome of a coroutine, or the end of an async generator. Called with the lock held.
 
     Args:
         node: The stage.
@@ -221,10 +221,10 @@ def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | N
         # The server that took the item may have ended long ago, and no other part knows of the slot.
         engine.event_loop.wake()
     if watch is not None and node.timeout is not None and not node.timeout.end(watch):
-        # It was given up: what it returned or raised goes with the caller's frame, after the lock.
+        # It was given up: its result or exception is dropped with the caller's frame, without the lock.
         pass
     elif error is not None and isinstance(awaited, AsyncGeneratorType):
-        # It is not tried again, which would repeat what it has passed on.
+        # It is not tried again, which would repeat results that it has passed on.
         node.give_up(attempt, not_cancelled(error))
     elif error is not None:
         node.fail(attempt, not_cancelled(error))
@@ -414,7 +414,7 @@ class OpNode(Node):
         )
 
     def goes_on_elsewhere(self) -> bool:
-        # If the order is kept, one of those that wait is the head: else that would be in its op.
+        # If the order is kept, one of the waiting tickets is the head, or else the head would be in its op.
         waits = self.awaiting_room > 0 and (self.may_emit(None) if self.order is None else self.has_room(0))
         return waits or super().goes_on_elsewhere()
 
@@ -545,7 +545,7 @@ class OpNode(Node):
         return self.expand or type(value) in LAZY_TYPES
 
     def finish(self, attempt: Attempt, value: Any) -> None:
-        """Deal with what an op returned. Called with the lock held."""
+        """Handle the result of an op. Called with the lock held."""
         if self.cancelled or self.engine.stopping:
             self.engine.drops.append(value)
             self.slot_freed()
@@ -612,7 +612,7 @@ class OpNode(Node):
                 self.engine.emit(self, entry)
 
     def note_result(self, budget: Budget, root: Root, value: Any) -> None:
-        """Note what one of several results of an item weighs. Called with the lock held."""
+        """Note the weight of one of several results of an item. Called with the lock held."""
         if self.makes_items:
             budget.note(self.output, root, value)
         elif isinstance(root, Result):
@@ -621,7 +621,7 @@ class OpNode(Node):
     def end(self, root: Root, ticket: Ticket | None) -> None:
         """End an item that has nothing left here. Called with the lock held."""
         if not (self.engine.stopping or self.cancelled):
-            # Else more might have come of it, or it failed because of the end: a resumed run tries it again.
+            # Otherwise it might have had more results, or it failed because of the end: a resumed run tries it again.
             self.engine.lineage.drop(root)
         self._complete(ticket)
 
@@ -676,7 +676,7 @@ class OpNode(Node):
         except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
             interrupt = raised
         engine.lock.acquire()
-        # The exception holds the op's frames, and these what the user made: that is dropped without the lock.
+        # The exception holds the op's frames, and these hold user objects, which are dropped without the lock.
         engine.drops.extend((attempt, error))
         if interrupt is not None:
             engine.fail(self, attempt.root, interrupt)

@@ -472,7 +472,7 @@ class MergeOpNode(ConveyorNode):
             raise error
         engine = self.engine
         with engine.lock:
-            # The op may have dropped items, or returned before its input ended. Nobody waits for the rest.
+            # The op may have dropped items, or returned before its input ended. The rest is not waited for.
             # These objects go with this frame, after the lock.
             left = self.contents.clear()
             for entry in left:

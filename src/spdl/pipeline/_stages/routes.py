@@ -257,7 +257,7 @@ class _Share(Group):
         self.values += values
 
     def lose(self) -> None:
-        """Note that what is still under way will not come."""
+        """Note that items that are still under way will not come."""
         self.lost = self.pending > 0
 
     def consumed(self) -> None:
@@ -375,7 +375,7 @@ class BatchMergeNode(MergeNode):
 
     __slots__ = ("batches", "noted", "paths", "router")
 
-    # It may have to iterate over what a path passed on.
+    # It may have to iterate over the objects that a path passed on.
     on_workers = True
 
     router: Routing
@@ -464,9 +464,9 @@ class BatchMergeNode(MergeNode):
             self.engine.cut_off(self)
 
     def _list(self, index: int, root: Root, values: Any) -> list[Any]:
-        """List what a path passed on. Called with the lock held, which it releases in the meantime."""
+        """List the objects that a path passed on. Called with the lock held, which it releases in the meantime."""
         engine = self.engine
-        # Nobody else takes a turn until then: a path's results keep their order.
+        # No other thread takes a turn until then: a path's results keep their order.
         self.running += 1
         engine.release_to_user()
         listed: list[Any] = []
@@ -508,7 +508,7 @@ class BatchMergeNode(MergeNode):
         return any(share.lost for share in self.batches[0][1])
 
     def paths_given_up(self) -> None:
-        """Called with the lock held when stages of a path were given up: what was under way there is lost."""
+        """Called with the lock held when stages of a path were given up: items under way there are lost."""
         for index, path in enumerate(self._path_stages()):
             if any(node.cancelled for node in path):
                 for batch in self.batches:
