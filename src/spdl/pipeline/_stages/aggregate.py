@@ -472,7 +472,7 @@ class AggregateNode(GatheringNode):
         if self.kept is not None and not self.kept.note_flushed(result) and not self.drop_last:
             self._found().note_unproven("its `flush` did not return all that it kept")
             if self.kept.is_resumed():
-                # Too late to refuse: the items received before the cut decide which are lost here.
+                # Too late for a warning: the items received before the cut decide which are lost here.
                 raise RuntimeError(self.inexact())
         return result
 
