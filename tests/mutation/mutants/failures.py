@@ -99,7 +99,7 @@ FAILURES = (
     Mutant(
         "a generator that has begun is tried again",
         "FunctionNode.advance",
-        "            # Trying it again would repeat what it has passed on.\n            self.give_up(",
+        "            # Trying it again would repeat results that it has passed on.\n            self.give_up(",
         "            self.fail(",
         ("TestRetries::test_a_generator_that_has_begun_is_not_tried_again",),
     ),
