@@ -102,7 +102,7 @@ def test_the_others_do_not_wait_for_a_branch_that_failed(
         merges: list[Any] = [node for node in pipeline._engine.nodes if len(node.feeders) > 1]
         (merge,) = merges
         if make is _user_merge:
-            return bool(merge.ledger.epochs > 0)
+            return bool(merge.contents.epochs > 0)
         first = list(merge.inlets[1].entries)[:1]
         return first != [] and is_epoch_end(first[0][0])
 
