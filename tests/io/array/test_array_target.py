@@ -105,7 +105,7 @@ def test_folders(tmp_path: Path) -> None:
         save_npy(tmp_path, ARRAY)
     with pytest.raises(FileNotFoundError) as raised:
         save_npy(tmp_path / "none" / "array.npy", ARRAY)
-    assert raised.value.filename == str(tmp_path / "none")
+    assert raised.value.filename == str(tmp_path / "none" / "array.npy")
 
 
 @pytest.mark.parametrize("save", SAVES)
