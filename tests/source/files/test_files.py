@@ -74,7 +74,7 @@ def test_a_manifest_is_listed_once(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"files\.manifest' is the manifest of '', not of 'b'\. Remove it"):
         Files("b", store=store, manifest=manifest)
     manifest.write_bytes(manifest.read_bytes()[:-30])
-    with pytest.raises(FormatError, match=r"is not a manifest, or is damaged: .* Remove it to have the store listed"):
+    with pytest.raises(FormatError, match=r"is not a manifest, or is damaged: .* Remove it to list the store again"):
         Files("", store=store, manifest=manifest)
     save_npz(manifest, {"a": np.zeros(3)})
     with pytest.raises(FormatError, match="is not a manifest"):
