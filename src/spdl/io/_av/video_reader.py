@@ -299,7 +299,7 @@ class VideoReader:
 
     @property
     def rotation(self) -> int:
-        """How many degrees a viewer turns the pictures clockwise: 0, 90, 180 or 270."""
+        """The degrees that a viewer turns the pictures clockwise, which is 0, 90, 180 or 270."""
         return self._native.rotation()
 
     def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> Any:
