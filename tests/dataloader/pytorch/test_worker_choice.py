@@ -200,7 +200,7 @@ def test_samplers_that_hold_the_dataset_could_change_it() -> None:
     dataset = Views()
     choice = PyTorchDataLoader(dataset, num_workers=1, batch_sampler=Sizes(dataset)).worker_choice
     assert choice.kind == "process"
-    assert "the Sizes holds a Views of the dataset, which it could change meanwhile" in choice.reason
+    assert "the Sizes holds a Views of the dataset, which it could change at the same time" in choice.reason
     assert PyTorchDataLoader(dataset, num_workers=1, batch_sampler=Sizes([])).worker_choice.kind == "thread"
 
 
