@@ -76,7 +76,7 @@ def _added(paths: set[Path], path: Path) -> bool:
 
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
 # Counters that only some pipelines have, per second, after these.
-_RARE = tuple(shown.column for shown in SHOWN.values())
+_RARE = tuple(f"{shown.column}/s" for shown in SHOWN.values())
 
 ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
 """The columns that remain where a terminal has no room for more."""

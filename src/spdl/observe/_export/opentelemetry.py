@@ -57,7 +57,8 @@ class OpenTelemetryExport(UntilClosed):
         meter = provider.get_meter("spdl")
         for metric in METRICS:
             make = meter.create_observable_counter if metric.kind == "counter" else meter.create_observable_gauge
-            make(metric.name, callbacks=[self._reader(metric)], unit=metric.unit, description=metric.description)
+            its = metric.shown
+            make(its.metric, callbacks=[self._reader(metric)], unit=its.unit, description=its.description)
 
     def _reader(self, metric: Metric) -> Callable[[object], Iterator[Any]]:
         names = [_ATTRIBUTES.get(label, label) for label in ("pipeline", *metric.labels)]

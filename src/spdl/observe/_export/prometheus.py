@@ -69,8 +69,9 @@ class PrometheusPage:
     def _families(self, pipelines: dict[str, PipelineStatistics]) -> Iterator[Any]:
         kinds = {"counter": self._core.CounterMetricFamily, "gauge": self._core.GaugeMetricFamily}
         for metric in METRICS:
-            name, unit = metric.name.replace(".", "_"), _UNITS.get(metric.unit, "")
-            family = kinds[metric.kind](name, metric.description, labels=("pipeline", *metric.labels), unit=unit)
+            its = metric.shown
+            name, unit = its.metric.replace(".", "_"), _UNITS.get(its.unit, "")
+            family = kinds[metric.kind](name, its.description, labels=("pipeline", *metric.labels), unit=unit)
             for pipeline, statistics in pipelines.items():
                 for labels, value in metric.read(statistics):
                     family.add_metric(_written(pipeline, *labels), value)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from spdl._check import check_int, refuse
 from spdl.observe._export.observed import Observables, check_observed, read
+from spdl.pipeline._report.sample import SHOWN, STAGES
 
-from .metrics import GAUGE, METRICS, STAGES
+from .metrics import GAUGE, METRICS
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics
@@ -26,8 +27,8 @@ class TensorBoardScalars:
 
     The scalars of the pipeline ``train`` are ``train/items_per_second`` and ``train/consumer_wait`` (the share of the
     time in which the loop waited for data), and for each stage, such as ``train/1 decode``, ``items_per_second``,
-    ``busy`` (the share of its slots' time spent in ops), ``queue`` (the items that wait in front of it now) and
-    ``failures``.
+    ``busy`` (the share of its slots' time spent in ops), ``queue`` (the items that wait in front of it now),
+    ``failures`` and, if it reads from stores on other machines, ``bytes_read_per_second``.
 
     Args:
         pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
@@ -86,21 +87,24 @@ def _scalars(now: PipelineStatistics, before: PipelineStatistics | None) -> Iter
         before = None
     seconds = now.elapsed - (0.0 if before is None else before.elapsed)
     for metric in METRICS:
-        if not metric.scalar:
+        shown = metric.shown
+        if not shown.scalar:
             continue
         olds = {} if before is None else dict(metric.read(before))
         for labels, value in metric.read(now):
-            tag, slots = metric.scalar, 1
+            if not value and SHOWN.keys() & metric.fields.values():
+                continue  # Only some pipelines have these.
+            tag, slots = shown.scalar, 1
             if labels:
                 name, place = labels
                 slots = now.stages[place].concurrency
                 # The sink passes the results of all stages to the user.
-                if metric.where is not STAGES or place < len(now.stages) - 1:
+                if shown.where != STAGES or place < len(now.stages) - 1:
                     tag = f"{place} {name}/{tag}"
             change = value - olds.get(labels, 0)
             if metric.kind == GAUGE:
                 yield tag, value
-            elif metric.unit == "s":
+            elif shown.unit == "s":
                 yield tag, min(1.0, _share(change, seconds * slots))
             else:
                 yield tag, _share(change, seconds) if tag.endswith("_per_second") else change

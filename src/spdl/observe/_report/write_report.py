@@ -15,6 +15,7 @@ from spdl._files import replaced
 from spdl.observe._export.observed import Observed
 from spdl.observe._report.document import document, heading, paragraph, picture, table
 from spdl.observe._report.history import Curve, History, Sample, StageSeries, stage_series
+from spdl.pipeline._report.sample import SHOWN, StageSample, shown_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,25 +100,12 @@ def _line(axes: Axes, curve: Curve, colour: str, *, name: str | None = None, fil
         axes.fill_between(times, values, color=colour, alpha=0.2, linewidth=0)
 
 
+# All totals that have a heading, as the description of counters has them, behind the first columns.
+_TOTALS = [field for field in shown_fields(StageSample) if field.is_total and field.shown.column]
+_TOTALS.sort(key=lambda field: field.name in SHOWN)
 _COLUMNS = (
-    "stage",
-    "gets from",
-    "queue",
-    "full",
-    "slots",
-    "busy",
-    "per second",
-    "completed",
-    "passed on",
-    "failed",
-    "dropped",
-    "retried",
-    "too late",
-    "in ops",
-    "of it CPU",
-    "waits for an item",
-    "waits for a place",
-    "held back",
+    *("stage", "gets from", "queue", "full", "slots", "busy", "per second"),
+    *(field.shown.column for field in _TOTALS),
 )
 # Columns that have only these are left out.
 _NOTHING = {"", "0", "0 s"}
@@ -174,21 +162,6 @@ def _row(statistics: PipelineStatistics, place: int) -> list[str]:
     stage = statistics.stages[place]
     is_sink = place == len(statistics.stages) - 1
     givers = [statistics.stages[giver].name for giver, taker in statistics.edges if taker == place]
-    counts = (
-        stage.num_completed,
-        stage.num_emitted,
-        stage.num_failed,
-        stage.num_dropped,
-        stage.num_retried,
-        stage.num_overdue,
-    )
-    seconds = (
-        stage.busy_seconds,
-        stage.cpu_seconds,
-        stage.starved_seconds,
-        stage.blocked_seconds,
-        stage.held_seconds,
-    )
     return [
         stage.name,
         ", ".join(givers),
@@ -196,9 +169,14 @@ def _row(statistics: PipelineStatistics, place: int) -> list[str]:
         f"{stage.concurrency:,}",
         "" if is_sink else f"{stage.busy_share:.0%}",
         _number(stage.items_per_second),
-        *(f"{count:,}" for count in counts),
-        *(f"{_number(each)} s" for each in seconds),
+        *(_total(getattr(stage, field.statistic), field.shown.unit) for field in _TOTALS),
     ]
+
+
+def _total(value: float, unit: str) -> str:
+    if unit == "By":
+        return f"{_number(value / 2**20)} MiB" if value else "0"
+    return f"{_number(value)} s" if unit == "s" else f"{value:,}"
 
 
 def _queue(stage: StageStatistics) -> tuple[str, str]:

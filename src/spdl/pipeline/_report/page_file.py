@@ -82,7 +82,7 @@ def pid_namespace() -> int:
 
 
 MAGIC = b"SPDLPAGE"
-VERSION = 4
+VERSION = 5
 # Since this version, a process that writes a page holds a lock on it (`flock`). So readers can tell that it is alive,
 # even where its number means nothing.
 LOCKED_SINCE = 2

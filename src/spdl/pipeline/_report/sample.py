@@ -1,9 +1,10 @@
 """The one description of what is counted: where the engine has each number, and how it is reported.
 
 A `Sample` is all of it at one moment. The engine's counters, the shared page, the messages of a region's workers,
-statistics, exporters and commands take the names, the order and the meaning of the numbers from the fields here. So a
-new counter is a slot of `StageCounters`, which the code that counts it adds to, and one line among `Counts`: then it is
-on the page, in ``statistics()``, in `spdl top` and in the exporters, for what runs in other processes, too.
+statistics, exporters, reports and commands take the names, the order and the meaning of the numbers from the fields
+here. So a new counter is a slot of `StageCounters`, which the code that counts it adds to, and one line among `Counts`:
+then it is on the page, in ``statistics()``, in `spdl top`, in the exporters and in reports, for what runs in other
+processes, too.
 """
 
 from __future__ import annotations
@@ -20,20 +21,36 @@ from spdl.pipeline._world import perf_counter
 _T = TypeVar("_T", bound="Counts")
 
 
+# The parts of a pipeline that have a shown value: sources, stages and the sink; these without the sink; those that take
+# from a queue; the pipeline; the pipeline if its bytes are bounded; its consumer.
+STAGES, OPS, QUEUES, PIPELINE, BUDGET, CONSUMER = "stages", "ops", "queues", "pipeline", "budget", "consumer"
+
+
 class Shown(NamedTuple):
     """How programs that know nothing of a counter show it.
 
     Attributes:
-        metric: Its name by OpenTelemetry's conventions.
-        unit: Its unit by UCUM.
+        metric: Its name by OpenTelemetry's conventions: singular, without the unit. Fields may share one, each with
+            a direction.
+        unit: Its unit by UCUM; one in braces is what is counted.
         description: Its description.
-        column: The heading of its rate in `spdl top`.
+        column: The heading of its total in a report; with "/s" behind it, that of its rate in `spdl top`. Empty if
+            they show it otherwise.
+        scalar: Its name in TensorBoard, if it is shown there. A counter shows the change since the last step:
+            divided by the time for a rate ``..._per_second``, and by the time of all slots if it counts seconds.
+        statistic: Its name in the statistics, if it has another one there.
+        where: The parts that have it.
+        direction: What tells apart the fields of a metric.
     """
 
     metric: str
     unit: str
     description: str
-    column: str
+    column: str = ""
+    scalar: str = ""
+    statistic: str = ""
+    where: str = OPS
+    direction: str = ""
 
 
 class _FieldRule(NamedTuple):
@@ -44,7 +61,7 @@ class _FieldRule(NamedTuple):
             (``counted``), and of the time (``now``). None where the counters have it by its name.
         on_page: Whether the page has it.
         is_total: Whether it only grows.
-        shown: How it is shown.
+        shown: How it is shown; None if only those show it that know it.
     """
 
     read: str | None
@@ -58,9 +75,9 @@ def _total(read: str | None = None, *, on_page: bool = True, shown: Shown | None
     return field(default=0.0, metadata={"rule": _FieldRule(read, on_page, is_total=True, shown=shown)})
 
 
-def _now(read: str, *, on_page: bool = True, default: Any = 0.0) -> Any:
+def _now(read: str, *, on_page: bool = True, default: Any = 0.0, shown: Shown | None = None) -> Any:
     """Declare what is so at the moment."""
-    return field(default=default, metadata={"rule": _FieldRule(read, on_page, is_total=False, shown=None)})
+    return field(default=default, metadata={"rule": _FieldRule(read, on_page, is_total=False, shown=shown)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +90,13 @@ class Counts:
     """
 
     bytes_read: float = _total(
-        shown=Shown("spdl.stage.read", "By", "Bytes that its ops have read from stores on other machines.", "read/s")
+        shown=Shown(
+            "spdl.stage.read",
+            "By",
+            "Bytes that its ops have read from stores on other machines.",
+            "read",
+            "bytes_read_per_second",
+        )
     )
 
 
@@ -109,6 +132,9 @@ class SourceSample(Counts):
     """Time in which it was not asked for an item, since there was no place for one."""
 
 
+_WAIT = "Time with a free slot that waited for an item (input), for a place (output) or for an earlier item (order)."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample(Counts):
     """The counts of a stage since the start, with the names and meanings of `spdl.pipeline.StageStatistics`.
@@ -127,45 +153,134 @@ class StageSample(Counts):
         (1.0, 0.0, True)
     """
 
-    concurrency: float = _now("it.concurrency")
-    """How many items it may work on at once."""
-    running: float = _now("it.slots_in_use()")
-    """On how many it works."""
-    queued: float = _now("it.queued()")
-    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what
-    it has finished and has no place for keeps its slot."""
-    capacity: float = _now("it.capacity()")
-    """How many may wait there in addition to those."""
-    completed: float = _total()
+    completed: float = _total(
+        shown=Shown(
+            "spdl.stage.items",
+            "{item}",
+            "Items whose op ended without raising; at the sink, items that were read.",
+            "completed",
+            statistic="num_completed",
+            where=STAGES,
+        )
+    )
     """Items whose op ended without raising."""
-    emitted: float = _total()
+    emitted: float = _total(
+        shown=Shown(
+            "spdl.stage.results",
+            "{item}",
+            "Results passed on.",
+            "passed on",
+            "items_per_second",
+            "num_emitted",
+            STAGES,
+        )
+    )
     """Results passed on."""
-    failed: float = _total()
+    failed: float = _total(
+        shown=Shown(
+            "spdl.stage.failures",
+            "{failure}",
+            "Items given up because something raised or took too long.",
+            "failed",
+            "failures",
+            "num_failed",
+        )
+    )
     """Items given up."""
-    dropped: float = _total()
+    dropped: float = _total(
+        shown=Shown(
+            "spdl.stage.drops",
+            "{item}",
+            "Results dropped because they were None.",
+            "dropped",
+            statistic="num_dropped",
+        )
+    )
     """Results dropped because they were None."""
-    retried: float = _total()
+    retried: float = _total(
+        shown=Shown(
+            "spdl.stage.retries",
+            "{attempt}",
+            "Attempts that failed and were followed by another.",
+            "retried",
+            statistic="num_retried",
+        )
+    )
     """Attempts that failed and were followed by another."""
-    overdue: float = _total()
+    overdue: float = _total(
+        shown=Shown(
+            "spdl.stage.timeouts",
+            "{call}",
+            "Ops that took longer than the stage's timeout.",
+            "too late",
+            statistic="num_overdue",
+        )
+    )
     """Ops that took longer than the stage's timeout."""
-    buffered: float = _now("0 if it.order is None else it.order.buffered")
-    """Results that wait for an earlier one, where the stage keeps the order."""
-    busy_seconds: float = _total()
+    busy_seconds: float = _total(
+        shown=Shown(
+            "spdl.stage.busy", "s", "Time in ops that have ended, summed over concurrent ones.", "in ops", "busy"
+        )
+    )
     """Time in ops that have ended."""
-    cpu_seconds: float = _total()
+    cpu_seconds: float = _total(shown=Shown("spdl.stage.cpu", "s", "CPU time of threads in ops.", "of it CPU"))
     """CPU time of the threads in them."""
     other_seconds: float = _total()
     """The part of ``busy_seconds`` that is not time of tasks that succeeded."""
-    starved_seconds: float = _total("counted.waits[STARVED]")
+    starved_seconds: float = _total(
+        "counted.waits[STARVED]", shown=Shown("spdl.stage.wait", "s", _WAIT, "waits for an item", direction="input")
+    )
     """Time in which a slot was free and no item waited."""
-    blocked_seconds: float = _total("counted.waits[BLOCKED]")
+    blocked_seconds: float = _total(
+        "counted.waits[BLOCKED]", shown=Shown("spdl.stage.wait", "s", _WAIT, "waits for a place", direction="output")
+    )
     """Time in which a slot was free and an item waited, but its result would have had no place."""
-    held_seconds: float = _total("counted.waits[HELD]")
+    held_seconds: float = _total(
+        "counted.waits[HELD]", shown=Shown("spdl.stage.wait", "s", _WAIT, "held back", direction="order")
+    )
     """Time in which a slot was free and an item waited, but too many results waited for an earlier one."""
     waiting_for: float = _now("counted.waiting_for")
     """Which of these three waits it is, counted from 0, if ``waiting_since`` is not 0."""
     waiting_since: float = _now("counted.waiting_since")
     """When it began, as ``time.perf_counter()`` tells it. Those three do not include it."""
+    concurrency: float = _now(
+        "it.concurrency",
+        shown=Shown("spdl.stage.concurrency", "{item}", "Items that the stage may work on at once."),
+    )
+    """How many items it may work on at once."""
+    running: float = _now(
+        "it.slots_in_use()", shown=Shown("spdl.stage.running", "{item}", "Items that the stage works on now.")
+    )
+    """On how many it works."""
+    queued: float = _now("it.queued()")
+    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what
+    it has finished and has no place for keeps its slot."""
+    waiting: float = _now(
+        "sum(channel.items() for channel in it.inputs())",
+        on_page=False,
+        shown=Shown(
+            "spdl.queue.size",
+            "{item}",
+            "Items that wait in front of the stage now; at the sink, items that wait to be read.",
+            scalar="queue",
+            statistic="queue_size",
+            where=QUEUES,
+        ),
+    )
+    """As ``queued``, without the ends of epochs, which the page does not have."""
+    capacity: float = _now(
+        "it.capacity()",
+        shown=Shown(
+            "spdl.queue.limit",
+            "{item}",
+            "Items that may wait in front of the stage.",
+            statistic="queue_capacity",
+            where=QUEUES,
+        ),
+    )
+    """How many may wait there besides those."""
+    buffered: float = _now("0 if it.order is None else it.order.buffered")
+    """Results that wait for an earlier one, where the stage keeps the order."""
     awaited_seconds: float = _total(on_page=False)
     """The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker. As all that
     follows, the page does not have it."""
@@ -175,8 +290,6 @@ class StageSample(Counts):
     """Time that the pipeline's threads have spent in its ops."""
     fill: float = _total("it.input.counters.fill", on_page=False)
     """How many items lay in front of it each time one was taken, added up."""
-    waiting: float = _now("sum(channel.items() for channel in it.inputs())", on_page=False)
-    """As ``queued``, without the ends of epochs."""
     times: tuple[int, ...] = _now("tuple(counted.times.counts) if it.has_tasks else ()", on_page=False, default=())
     """How many tasks took how long, as `Histogram` has it; empty if it has none."""
 
@@ -245,8 +358,8 @@ def _seconds_on_threads(node: Any) -> float:
     return float(served.counters.busy_seconds - served.counters.awaited_seconds)
 
 
-def _of_budget(read: str) -> Any:
-    return _now(f"0 if it.budget is None else {read}")
+def _of_budget(read: str, declare: Callable[..., Any] = _now, shown: Shown | None = None) -> Any:
+    return declare(f"0 if it.budget is None else {read}", shown=shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +382,16 @@ class Sample:
         (2.0, 1.0, 1.0)
     """
 
-    now: float = _now("now")
+    now: float = _now(
+        "now",
+        shown=Shown(
+            "spdl.pipeline.elapsed",
+            "s",
+            "Time since the pipeline's start, or from its start to its end.",
+            statistic="elapsed",
+            where=PIPELINE,
+        ),
+    )
     """When the counters were read or written."""
     started_at: float = _now("it.started_at")
     """When the pipeline was started."""
@@ -281,8 +403,16 @@ class Sample:
     """How many threads wait for work."""
     abandoned: float = _now("it.workers.abandoned")
     """How many threads are in ops whose items were given up."""
-    in_flight: float = _now("it.lineage.num_out()")
-    """Source items handed out that are still under way or unread, also in part."""
+    in_flight: float = _now(
+        "it.lineage.num_out()",
+        shown=Shown(
+            "spdl.pipeline.in_flight",
+            "{item}",
+            "Source items of which something is under way or unread.",
+            where=PIPELINE,
+        ),
+    )
+    """Source items handed out of which something is still under way or unread."""
     failures: float = _now("sum(node.counters.failed for node in it.nodes)")
     """Items given up in all stages."""
     epochs_read: float = _now("it.epochs_read")
@@ -295,15 +425,44 @@ class Sample:
     """Results that were put there. The page does not have it."""
     delivered: float = _now("given(it) - it.sink.items()")
     """Of these, those that the consumer has taken."""
-    consumer_waited: float = _now("it.sink.counters.get_seconds")
-    """Seconds that it has waited for them, without the current wait."""
-    max_bytes: float = _of_budget("it.budget.limit")
+    consumer_waited: float = _total(
+        "it.sink.counters.get_seconds",
+        shown=Shown(
+            "spdl.pipeline.consumer.wait",
+            "s",
+            "Time in which reads of the consumer waited for an item.",
+            scalar="consumer_wait",
+            statistic="starved_seconds",
+            where=CONSUMER,
+        ),
+    )
+    """Seconds that it has waited for them, without the wait that goes on."""
+    max_bytes: float = _of_budget(
+        "it.budget.limit", shown=Shown("spdl.pipeline.memory.limit", "By", "Memory that they may keep.", where=BUDGET)
+    )
     """The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed."""
-    bytes_in_flight: float = _of_budget("it.budget.bytes_now()")
+    bytes_in_flight: float = _of_budget(
+        "it.budget.bytes_now()",
+        shown=Shown(
+            "spdl.pipeline.memory.usage",
+            "By",
+            "Memory that the items in the pipeline keep, where max_bytes bounds it.",
+            where=BUDGET,
+        ),
+    )
     """The bytes that they keep."""
     peak_bytes: float = _of_budget("it.budget.peak")
     """The most bytes that they have kept."""
-    seconds_short_of_bytes: float = _of_budget("it.budget.seconds_waited(now)")
+    seconds_short_of_bytes: float = _of_budget(
+        "it.budget.seconds_waited(now)",
+        _total,
+        Shown(
+            "spdl.pipeline.memory.wait",
+            "s",
+            "Time in which something was not made since it might not have fitted.",
+            where=BUDGET,
+        ),
+    )
     """Seconds, not bytes, in which something was not made since it might not have fitted, until ``now``."""
     sink_fill: float = _now("it.sink.counters.fill", on_page=False)
     """How many results lay in the sink each time one was put there, added up. The page does not have it."""
@@ -362,7 +521,34 @@ PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES = (
 )
 """What the page has of a pipeline, of each source and of each stage, in this order."""
 
-SHOWN = {name: rule.shown for name, rule in _rules(Counts, on_page=True).items() if rule.shown is not None}
+
+class ShownField(NamedTuple):
+    """A field that is shown.
+
+    Attributes:
+        name: Its name in samples.
+        statistic: Its name in the statistics.
+        shown: How it is shown.
+        is_total: Whether it only grows.
+    """
+
+    name: str
+    statistic: str
+    shown: Shown
+    is_total: bool
+
+
+def shown_fields(kind: type[Any]) -> tuple[ShownField, ...]:
+    """Return the fields of a kind of samples that are shown, in the order of the description."""
+    rules = _rules(kind, on_page=False)
+    return tuple(
+        ShownField(name, rule.shown.statistic or name, rule.shown, rule.is_total)
+        for name, rule in rules.items()
+        if rule.shown
+    )
+
+
+SHOWN = {field.name: field.shown for field in shown_fields(Counts)}
 """The counters that everything shows without knowing them, by their names."""
 
 # Workers report failed items one by one, and the parent counts them as they arrive.

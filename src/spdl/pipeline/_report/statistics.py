@@ -12,7 +12,7 @@ from typing import Any, cast
 from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.page import LoaderArguments
 from spdl.pipeline._report.perf_stats import cumulative
-from spdl.pipeline._report.sample import Counts, Sample, SourceSample, StageSample
+from spdl.pipeline._report.sample import Counts, Sample, SourceSample, StageSample, shown_fields
 
 _MOST_DIGITS = 9
 
@@ -187,6 +187,8 @@ def _stage_head(about: Mapping[str, Any], parts: int) -> StageHead:
 
 # As declarations call it.
 _SINK = "sink"
+# The waits of stages, by their reasons.
+_WAITS = ("starved_seconds", "blocked_seconds", "held_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,9 +373,14 @@ def statistics_of(
     )
 
 
-def _shared(its: Counts) -> dict[str, Any]:
-    """Return what samples and statistics call the same."""
-    return {each.name: getattr(its, each.name) for each in fields(Counts)}
+# What statistics have as it was counted: their name and type of it, and its name in samples.
+_AS_COUNTED: list[tuple[str, type[Any], str]] = [
+    (field.statistic, type(default.default), field.name)
+    for field in shown_fields(StageSample)
+    for default in fields(StageStatistics)
+    if default.name == field.statistic
+]
+_OF_SOURCES = [each for each in _AS_COUNTED if each[0] in {field.name for field in fields(Counts)}]
 
 
 def _source(name: str, its: SourceSample, elapsed: float, now: float) -> StageStatistics:
@@ -385,38 +392,22 @@ def _source(name: str, its: SourceSample, elapsed: float, now: float) -> StageSt
         running=int(its.pulling_since > 0),
         busy_seconds=its.busy_seconds + (max(0.0, now - its.pulling_since) if its.pulling_since else 0.0),
         blocked_seconds=its.blocked_seconds,
-        **_shared(its),
+        **{name: kind(getattr(its, field)) for name, kind, field in _OF_SOURCES},
     )
 
 
 def _stage(name: str, its: StageSample, elapsed: float, now: float) -> StageStatistics:
-    waits = [its.starved_seconds, its.blocked_seconds, its.held_seconds]
+    counted = {name: kind(getattr(its, field)) for name, kind, field in _AS_COUNTED}
     if its.waiting_since:
-        waits[int(its.waiting_for)] += max(0.0, now - its.waiting_since)
-    starved, blocked, held = waits
+        counted[_WAITS[int(its.waiting_for)]] += max(0.0, now - its.waiting_since)
     places = (its.completed + its.failed + its.running) * its.capacity
     return StageStatistics(
         name=name,
         elapsed=elapsed,
-        concurrency=int(its.concurrency),
-        num_completed=int(its.completed),
-        num_emitted=int(its.emitted),
-        num_failed=int(its.failed),
-        num_dropped=int(its.dropped),
-        num_retried=int(its.retried),
-        num_overdue=int(its.overdue),
-        running=int(its.running),
-        busy_seconds=its.busy_seconds,
-        cpu_seconds=its.cpu_seconds,
-        starved_seconds=starved,
-        blocked_seconds=blocked,
-        held_seconds=held,
-        queue_size=int(its.waiting),
-        queue_capacity=int(its.capacity),
         queue_fill=min(1.0, its.fill / places) if places else 0.0,
         task_seconds=max(0.0, its.busy_seconds - its.other_seconds) if its.times else 0.0,
         durations=cumulative(its.times) if its.times else (),
-        **_shared(its),
+        **counted,
     )
 
 
