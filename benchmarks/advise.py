@@ -27,10 +27,10 @@ from spdl.cli._common.machine import cpu_seconds, provenance
 
 JOBS = Path(__file__).parents[1] / "tests" / "cli" / "advise" / "jobs"
 VERDICTS = {
-    "starved_by_decoding": "decoding",
+    "starved_by_decoding": "CPU",
     "starved_by_pickling": "pickling",
-    "starved_by_lock": "waiting",
-    "not_starved": "not starved",
+    "starved_by_lock": "I/O",
+    "not_starved": "slow consumer",
 }
 MOST_COST = 0.03
 MOST_STEP_MICROSECONDS = 1000 * MOST_COST
@@ -102,7 +102,7 @@ def run_round(script: Path, folder: Path) -> dict[str, Any]:
     figures = json.loads(file.read_text())
     verdict = figures["loaders"][0]["verdict"]
     found |= {"verdict": figures["verdict"]} | {it: verdict[it] for it in ("share", "headspace", "headspace_range")}
-    if figures["verdict"] != "not starved":
+    if figures["verdict"] != "slow consumer":
         found["changed"] = take(sys.executable, str(changed(script, figures, folder)))
         subprocess.run([*ADVISE, "--json", str(file), "--", *alone], check=True, capture_output=True)
         tried = json.loads(file.read_text())["loaders"][0]["verdict"]["tried"]

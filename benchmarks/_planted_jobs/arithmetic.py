@@ -7,7 +7,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"other": "An item is NumPy's arithmetic: that is no reading, decoding or transforming of an image."},
+    "kinds": {
+        "serial source": "The loop makes its batches itself, without workers, in most of its time.",
+    },
 }
 
 

@@ -10,7 +10,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"other": "An item is hashed: that is no reading, decoding or transforming, and a process has no rival."},
+    "kinds": {
+        "CPU": "An item is hashed, in one worker, which has no rival at its lock.",
+    },
 }
 
 

@@ -9,7 +9,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"waiting": "An item waits for the answer to a request, and computes next to nothing."},
+    "kinds": {
+        "I/O": "An item waits for the answer to a request, and computes next to nothing.",
+    },
 }
 
 

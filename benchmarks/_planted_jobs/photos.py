@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"decoding": "Three quarters of the time of an item are in Pillow's decoder; the rest makes it smaller."},
+    "kinds": {
+        "CPU": "Three quarters of the time of an item are in Pillow's decoder; the rest makes it smaller.",
+    },
     "remedies": {"images": {"LOADER": "image"}},
 }
 

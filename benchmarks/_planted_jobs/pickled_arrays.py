@@ -9,8 +9,7 @@ from torch.utils.data import DataLoader
 PLANTED = {
     "tool": "advise",
     "kinds": {
-        "pickling": "An item is a view of what is there, so that nearly all of the work is to send it.",
-        "receiving": "The loop's process reads and copies as many bytes as the workers write.",
+        "pickling": "An item is a view of what is there, so that nearly all of the work is to send and to read it.",
     },
 }
 

@@ -8,8 +8,7 @@ from torch.utils.data import DataLoader
 PLANTED = {
     "tool": "advise",
     "kinds": {
-        "pickling": "The scenes are there already, so that nearly all of the work is to send them.",
-        "receiving": "The loop's process makes all these objects anew, which takes longer than to pickle them.",
+        "pickling": "The scenes are there already: nearly all of the work is to send them, and to make them anew.",
     },
 }
 

@@ -6,7 +6,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"other": "An item is Python code of the dataset itself."},
+    "kinds": {
+        "CPU": "An item is Python code of the dataset itself, in one worker.",
+    },
 }
 
 

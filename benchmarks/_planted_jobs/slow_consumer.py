@@ -8,7 +8,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"not starved": "Two workers make a batch in 8 ms, and a step takes 25 ms."},
+    "kinds": {
+        "slow consumer": "Two workers make a batch in 8 ms, and a step takes 25 ms.",
+    },
 }
 
 

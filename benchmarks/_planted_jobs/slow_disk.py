@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader
 PLANTED = {
     "tool": "advise",
     "kinds": {
-        "waiting": "The disk is played by a sleep, and sleep counts as waiting.",
-        "reading": "It stands for a read, and the item is read from a file after it.",
+        "I/O": "The disk is played by a sleep: the workers wait for nearly all of their time.",
     },
 }
 

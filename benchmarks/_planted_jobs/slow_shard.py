@@ -8,7 +8,10 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"waiting": "The slow worker sleeps for nearly all of its time, and the loop waits for it."},
+    "kinds": {
+        "held back by order": "One worker is ahead, and the loop waits for the batch of the slow one.",
+        "I/O": "The slow worker sleeps for nearly all of its time, and the loop waits for it.",
+    },
 }
 
 

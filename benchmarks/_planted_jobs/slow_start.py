@@ -8,7 +8,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"start": "An epoch of a second or so begins with an import of seconds, and its steps hardly wait."},
+    "kinds": {
+        "start": "An epoch of a second or so begins with an import of seconds, and its steps hardly wait.",
+    },
 }
 
 

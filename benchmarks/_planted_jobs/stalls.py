@@ -9,7 +9,10 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"waiting": "Items sleep for nearly all of their time, the slow ones for two thirds of it."},
+    "kinds": {
+        "I/O": "Items sleep for nearly all of their time, the slow ones for two thirds of it.",
+        "held back by order": "While one worker stalls, the other one gets ahead, and its batches wait.",
+    },
 }
 
 

@@ -6,7 +6,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"other": "An item is PyTorch's arithmetic: that is no reading, decoding or transforming of an image."},
+    "kinds": {
+        "oversubscription": "Two workers with sixteen threads each want far more cores than there are.",
+    },
 }
 
 

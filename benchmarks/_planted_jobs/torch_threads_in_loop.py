@@ -6,7 +6,9 @@ from torch.utils.data import DataLoader
 
 PLANTED = {
     "tool": "advise",
-    "kinds": {"not starved": "An item is made in no time; the step fights with itself for the cores."},
+    "kinds": {
+        "slow consumer": "An item is made in no time; the step fights with itself for the cores.",
+    },
 }
 
 

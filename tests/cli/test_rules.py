@@ -26,7 +26,8 @@ from spdl.cli._common.machine import PipError, cpu_seconds, peak_memory, pip, se
 from spdl.cli._common.table import LINE_WIDTH, Table
 from spdl.cli._common.text import duration, mebibytes, number, several, shortened, without_middle
 from spdl.cli._observe.chosen import of_all_ranks
-from spdl.cli._profile.view import ENOUGH, Advice, advise, print_profile
+from spdl.cli._profile.view import Advice, advise, print_profile
+from spdl.cli._profile.window import ENOUGH
 from spdl.observe import Verdict
 from spdl.pipeline import ProfileResult, ProfileStats
 
@@ -354,7 +355,7 @@ def test_stages_that_wait_get_as_many_as_it_takes() -> None:
     assert list(advice.concurrency) == [6, 1]
     assert advice.num_threads == 7
     assert advice.items_per_second == pytest.approx(500, rel=0.02)
-    assert advice.limit == "Stage 'op1' is the limit: alone it keeps up with 500 items/s at best."
+    assert (advice.verdict.kind, advice.verdict.stage) == ("GIL", "op1")
 
 
 def test_computing_gets_a_thread_per_core() -> None:
@@ -365,15 +366,13 @@ def test_computing_gets_a_thread_per_core() -> None:
 def test_together_they_need_more_than_the_cores() -> None:
     advice = advice_for(Op(0, 0.01), Op(0, 0.03), cores=4)
     assert advice.items_per_second == pytest.approx(100)
-    assert advice.limit == (
-        "The CPU is the limit: the stages take 40.0 ms of it per item, most in 'op1', and there are 4 cores."
-    )
+    assert (advice.verdict.kind, advice.verdict.stage, advice.verdict.bound) == ("CPU", "op1", 1.0)
 
 
 def test_together_they_need_more_than_one_gil() -> None:
     advice = advice_for(Op(0, 0.01, holds=True), Op(0, 0.03, holds=True), cores=8)
     assert advice.items_per_second == pytest.approx(25)
-    assert advice.limit == "The GIL is the limit: it is held for 40.0 ms per item, most in 'op1'."
+    assert (advice.verdict.kind, advice.verdict.stage) == ("GIL", "op1")
 
 
 def test_async_stages_need_no_threads() -> None:
@@ -417,7 +416,7 @@ def test_a_few_quick_calls_are_no_reason_for_processes(capsys: pytest.CaptureFix
     ]
     result = ProfileResult("op", [dataclasses.replace(it, num_runnable=1.0, num_waiting=0.0) for it in measured])
     advice = advise([result], 4)
-    assert "GIL" not in advice.limit
+    assert advice.verdict.kind == "unclear"
     print_profile([result], advice, 4, Console())
     printed = " ".join(capsys.readouterr().out.split())
     assert "ProcessPoolExecutor" not in printed
@@ -439,7 +438,7 @@ def test_processes_are_advised_with_what_they_cost(
     result = dataclasses.replace(result_of(Op(0, 0.01, holds=True), "op", 4), hand_over_seconds=hand_over)
     print_profile([result], advise([result], 4), 4, Console())
     printed = " ".join(capsys.readouterr().out.split())
-    assert "ProcessPoolExecutor" in printed
+    assert "ProcessPoolExecutorConfig" in printed
     assert said in printed
     assert ("unpickles each result" in printed) == bool(said)
 

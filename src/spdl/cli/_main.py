@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, prepare_streams, say
+from spdl.observe._verdict.verdict import KINDS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -283,9 +284,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         description="Watch the pipelines of a process, or of all ranks of a job, for about a second and say what limits"
         " them: the stage, why, what to change, and how much faster it will be. Nothing is asked of the process, so it"
         " may hang or hold the GIL."
-        " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
-        " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget,"
-        " 21 pickling, 22 lock.",
+        f" The exit status tells the kind: {_statuses()}.",
     )
     why.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
@@ -314,6 +313,11 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     )
     stack.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     stack.add_argument("--json", action="store_true", help="print all of it in JSON")
+
+
+def _statuses() -> str:
+    kinds = ", ".join(f"{kind.status} {name}" for name, kind in KINDS.items() if kind.status)
+    return f"0 for no limit in the loader, {kinds}"
 
 
 def _job_options() -> argparse.ArgumentParser:

@@ -203,9 +203,10 @@ def measure(
         seconds=seconds,
         busy_seconds=stage_counters.busy_seconds,
         cpu_seconds=cpu_seconds,
-        num_runnable=None if times is None else sum(times) / feed.seconds,
+        num_runnable=None if times is None else (times.on_core + times.waiting) / feed.seconds,
         num_waiting=None if times is None else times.waiting / feed.seconds,
         num_given=feed.num_given,
+        sleeps=None if times is None else times.sleeps / feed.seconds / concurrency,
     )
     if num_inputs > len(items):
         del outputs[max(1, round(num_outputs * len(items) / num_inputs)) :]

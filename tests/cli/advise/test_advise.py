@@ -92,7 +92,7 @@ def advised(tmp_path_factory: pytest.TempPathFactory, alone: dict[str, str]) -> 
     return run_until_right
 
 
-CASES = [("starved_by_decoding", "decoding"), ("starved_by_pickling", "pickling"), ("not_starved", "not starved")]
+CASES = [("starved_by_decoding", "CPU"), ("starved_by_pickling", "pickling"), ("not_starved", "slow consumer")]
 
 
 @pytest.mark.parametrize(("job", "kind"), CASES)

@@ -73,7 +73,9 @@ def test_no_line_changes_where_nothing_is_worth_it(tmp_path: Path) -> None:
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 26.0)))
     assert "None of what was tried is worth a change: the fastest is 1.04x as fast (1.10x would be)." in text
     assert "To switch" not in text
-    assert "Nothing was tried, so the gain of a change is not known." in printed(tmp_path, 8.0)
+    said = printed(tmp_path, 8.0)
+    assert "Nothing was tried, so the gain of a change is not known. It is the headspace at most." in said
+    assert "Give DataLoader `num_workers=7`. Each is a process with memory of its own. Or try PyTorchDataLoader" in said
     said = printed(tmp_path, 8.0, trial={"seconds": 2.0, "error": "it did not end in 60 s"})
     assert "Nothing was tried (it did not end in 60 s), so the gain of a change is not" in said
     said = printed(tmp_path, 8.0, trial={**trial(), "missing": "there is no SPDL"})
@@ -169,12 +171,22 @@ def test_where_headspace_and_waiting_differ_by_much_it_says_why(alone: float, sa
 @pytest.mark.parametrize(
     ("workers", "changes", "said"),
     [
-        (4, {}, "the loader is the limit. Its workers spend the most time on decoding."),
+        (
+            4,
+            {},
+            "the loader is the limit. CPU. Its 4 workers are in use 100 % of the time, and compute for 100 % of it",
+        ),
+        (4, {}, "Its workers spend the most time on decoding."),
         (4, {"send_cpu": 20.0}, "Its workers spend the most time on pickling batches."),
         (
             4,
             {"wait_cpu": 3.1},
             "What it waits for most is its own process, which unpickles the batches of the workers.",
+        ),
+        (
+            0,
+            {"sent": 0},
+            "the loader is the limit. Serial source. Its next() takes 75 % of the time, 30 ms for each item",
         ),
         (0, {"sent": 0}, "The loop's process makes the batches itself, and spends the most time on decoding."),
     ],

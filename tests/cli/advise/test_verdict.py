@@ -21,7 +21,7 @@ def loader(workers: int = 4, **changes: Any) -> JobLoader:
 
 def test_a_starved_loop() -> None:
     verdict = judge(loader(), cores=16)
-    assert verdict.kind == "decoding"
+    assert (verdict.limit.kind, verdict.most) == ("CPU", "decoding")
     assert verdict.share == pytest.approx(0.75)
     assert verdict.headspace == pytest.approx(4.0)
     assert not verdict.headspace_measured
@@ -62,7 +62,7 @@ def nearly_starved(share: float, alone: float, spread: float) -> JobLoader:
 )
 def test_a_loop_that_waits_a_little(share: float, alone: float, spread: float, *, is_starved: bool) -> None:
     verdict = judge(nearly_starved(share, alone, spread), cores=16)
-    assert (verdict.kind != "not starved") is is_starved
+    assert (verdict.limit.kind != "slow consumer") is is_starved
     assert verdict.headspace == pytest.approx(0.1 / alone)
     assert verdict.headspace_range is not None
     low, high = verdict.headspace_range
@@ -115,7 +115,7 @@ def test_beginnings_count_where_they_matter() -> None:
     verdict = judge(
         loader(**SHORT | {"made": 10, "epochs": 10, "processes": 10, "trial": {"seconds": 2.0, "ways": ways}}), 16
     )
-    assert verdict.kind == "start"
+    assert verdict.limit.kind == "start"
     assert verdict.best is not None
     assert verdict.best.gain == pytest.approx(0.5 / 0.12)
 
@@ -151,23 +151,49 @@ def test_nothing_is_the_best_where_nothing_was_tried() -> None:
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
+        ({}, "CPU"),
+        ({"fetch_cpu": 0.5}, "I/O"),
+        # The threads of a dataset's own, beside each other and the workers, want more cores than there are.
+        ({"others_cpu": 60.0, "all_for_core": 60.0}, "oversubscription"),
+        ({"collate": 20.0}, "batching"),
+        # A batch is made in 35 ms, and pickled in 120.
+        ({"fetch": 3.0, "fetch_cpu": 3.0, "send_cpu": 12.0}, "pickling"),
+        # The loop's process unpickles 30 ms for each batch, while four workers wait for it.
+        ({"fetch": 3.0, "fetch_cpu": 3.0, "wait_cpu": 3.1}, "pickling"),
+        # Half of the workers have nothing to do, although the loop waits.
+        ({"fetch": 7.5, "fetch_cpu": 1.0}, "held back by order"),
+        ({"wait": 0.01, "start": 0.02}, "slow consumer"),
+        # The workers of 20 iterations take 0.2 s to start. One batch takes 0.16 s.
+        ({"wait": 0.01, "start": 7.2, "epochs": 20, "made": 20}, "start"),
+        ({"wait": 0.01, "start": 3.2, "epochs": 20, "made": 20}, "slow consumer"),
+        ({"waits": 3}, "none"),
+        ({"batches": 0}, "none"),
+    ],
+)
+def test_kinds(changes: dict[str, Any], kind: str) -> None:
+    assert judge(loader(**changes), cores=16).limit.kind == kind
+
+
+def test_a_loop_that_makes_its_batches_itself_is_a_serial_source() -> None:
+    limit = judge(loader(0, sent=0, send_cpu=0.0), cores=16).limit
+    assert limit.kind == "serial source"
+    assert limit.bound == pytest.approx(4.0)
+    assert "num_workers" in limit.settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
         ({"kinds": {"reading": 7.0, "decoding": 1.0}}, "reading"),
         ({"kinds": {"waiting": 7.0}}, "waiting"),
         ({"kinds": {}}, "other"),
         ({"collate": 20.0}, "collating"),
         ({"send_cpu": 20.0}, "pickling"),
-        # The loop's process unpickles 30 ms for each batch, while four workers wait for it.
-        ({"wait_cpu": 3.1}, "pickling"),
-        ({"wait": 0.01, "start": 0.02}, "not starved"),
-        # The workers of 20 iterations take 0.2 s to start. One batch takes 0.16 s.
-        ({"wait": 0.01, "start": 7.2, "epochs": 20, "made": 20}, "start"),
-        ({"wait": 0.01, "start": 3.2, "epochs": 20, "made": 20}, "not starved"),
-        ({"waits": 3}, "unknown"),
-        ({"batches": 0}, "unknown"),
+        ({"wait_cpu": 3.1, "fetch": 8.0}, "pickling"),
     ],
 )
-def test_kinds(changes: dict[str, Any], kind: str) -> None:
-    assert judge(loader(**changes), cores=16).kind == kind
+def test_what_takes_the_most_time(changes: dict[str, Any], most: str) -> None:
+    assert judge(loader(**changes), cores=16).most == most
 
 
 ALL = 5.01
@@ -202,18 +228,18 @@ def test_workers_that_are_kept_and_a_loop_without_any_have_none_to_keep() -> Non
     assert judge(kept, cores=16).keeping_bound is None
     alone = judge(loader(0, **SHORT | {"sent": 0, "send_cpu": 0.0}), cores=16)
     # What it does at its first batch, it does in threads as well.
-    assert (alone.kind, alone.keeping_bound) == ("not starved", None)
+    assert (alone.limit.kind, alone.keeping_bound) == ("slow consumer", None)
 
 
 def test_the_larger_of_waiting_and_beginnings_is_the_kind() -> None:
-    assert judge(loader(**SHORT | {"wait": 1.0}), cores=16).kind == "start"
-    assert judge(loader(**SHORT | {"wait": 5.0}), cores=16).kind == "decoding"
+    assert judge(loader(**SHORT | {"wait": 1.0}), cores=16).limit.kind == "start"
+    assert judge(loader(**SHORT | {"wait": 5.0}), cores=16).limit.kind != "start"
 
 
 def test_the_first_batches_are_no_start_of_workers() -> None:
     # A batch takes 0.39 s, and each iteration 0.4 s to give its first one.
     verdict = judge(loader(**SHORT | {"fetch": 38.9, "fetch_cpu": 38.9}), cores=16)
-    assert (verdict.kind, verdict.starts, verdict.keeping_bound) == ("not starved", False, None)
+    assert (verdict.limit.kind, verdict.starts, verdict.keeping_bound) == ("slow consumer", False, None)
 
 
 def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -551,3 +553,9 @@ class TestWithoutLooks:
         verdict = decide(given)
         assert verdict.kind == "slow consumer"
         assert "4 of 4 places hold finished items" in verdict.evidence
+
+
+def test_the_guide_lists_all_kinds_with_their_exit_statuses() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "my_loop_waits.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \| [^|]+ \| [^|]+ \|$", guide, re.MULTILINE)
+    assert {name: int(status) for status, name in rows} == {name: kind.status for name, kind in KINDS.items()}

@@ -29,6 +29,8 @@ _CAUSES = {
     "collating": "collating",
 }
 _OF_MEDIA = ("decoding", "transforming")
+# The kinds of verdicts whose remedies change other things than what is tried.
+_UNTRIED = ("held back by order", "oversubscription")
 _FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
 _MOST_BUSY = 0.75
 # A trial whose rate differs from the job's by this factor is not like the job.
@@ -86,15 +88,17 @@ def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
         return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."
     part = f"The loop waits for data {share(verdict.share)} of its time"
     part += f" ({milliseconds(verdict.costs.wait)} of {milliseconds(verdict.costs.period)} a step)"
-    if verdict.kind == "not starved":
+    limit = verdict.limit
+    if limit.kind == "slow consumer":
         return f"{part}{_of_step(verdict, verdict.costs)}"
     starts = (
         f"{share(verdict.start_share)} of all time goes to the beginning and the end of"
         f" {several(loader.epochs, 'iteration')}, when workers start and stop."
     )
-    if verdict.kind == "start":
+    if limit.kind == "start":
         return f"{part}, {'but' if verdict.share < HARDLY_WAITS else 'and'} {starts}"
-    found = f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
+    limits = "" if limit.kind == "none" else f": the loader is the limit. {limit.name}"
+    found = f"{part}{limits}. {limit.evidence} {_cause(loader, verdict, verdict.costs)}"
     return f"{found} Besides, {starts}" if verdict.starts else found
 
 
@@ -107,10 +111,10 @@ def _of_step(verdict: LoaderVerdict, costs: Costs) -> str:
     )
 
 
-def _cause(loader: JobLoader, kind: str, costs: Costs) -> str:
-    if kind != "pickling":
+def _cause(loader: JobLoader, verdict: LoaderVerdict, costs: Costs) -> str:
+    if verdict.most != "pickling":
         who = "Its workers spend" if loader.workers else "The loop's process makes the batches itself, and spends"
-        return f"{who} the most time on {_CAUSES[kind]}."
+        return f"{who} the most time on {_CAUSES[verdict.most]}."
     if max(1, loader.workers) * costs.parts.get("receiving", 0.0) > costs.parts["pickling"]:
         return "What it waits for most is its own process, which unpickles the batches of the workers."
     return "Its workers spend the most time on pickling batches."
@@ -227,13 +231,13 @@ def _name(way: TriedWay) -> str:
 
 
 def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
-    if verdict.kind == "not starved" and verdict.most_headspace is not None:
+    if verdict.limit.kind == "slow consumer" and verdict.most_headspace is not None:
         return (
             f"A loader that needs less CPU time would gain from {ratio(verdict.headspace)} to"
             f" {ratio(verdict.most_headspace)}: which of it, spdl.dataloader.CacheDataLoader measures, which repeats"
             f" batches that are there already. {_FOR_PHOTOS}"
         )
-    if verdict.kind == "not starved":
+    if verdict.limit.kind == "slow consumer":
         return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
     said = [
         *([_of_beginnings(loader, verdict)] if verdict.starts else []),
@@ -273,8 +277,8 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         why = loader.trial.get("error", "")
         since = f" ({why})" if why else ""
         return (
-            f"Nothing was tried{since}, so the gain of a change is not known. It is the headspace at most. Try"
-            " PyTorchDataLoader of spdl.dataloader, and other numbers of workers."
+            f"Nothing was tried{since}, so the gain of a change is not known. It is the headspace at most."
+            f" {verdict.limit.remedy} Or try PyTorchDataLoader of spdl.dataloader."
         )
     if best is None:
         fastest = max((way.gain for way in verdict.tried if way.what not in ("now", "images")), default=0.0)
@@ -283,7 +287,8 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         if not fastest:
             return f"Nothing else could be tried.{more}"
         least = f"{ratio(WORTH)} would be" if fastest < WORTH else "to keep the workers may gain as much"
-        return f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least}).{more}"
+        none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
+        return f"{none}{more}{_untried(verdict)}"
     workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
     gain = f"tried, {ratio(best.gain)} as fast"
     if best.what == "more":
@@ -297,11 +302,16 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
     return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
 
 
+def _untried(verdict: LoaderVerdict) -> str:
+    """Return the remedy of the verdict, if it is no other loader or number of workers."""
+    return f" Not tried: {verdict.limit.remedy}" if verdict.limit.kind in _UNTRIED else ""
+
+
 def _of_photos(verdict: LoaderVerdict) -> Iterator[str]:
     """Yield what `ImageLoader` does with the job's photos, or that it is there."""
     images = next((way for way in verdict.tried if way.what == "images" and way.gain), None)
     if images is None:
-        yield from [_FOR_PHOTOS] if verdict.kind in _OF_MEDIA else []
+        yield from [_FOR_PHOTOS] if verdict.most in _OF_MEDIA else []
     elif images.gain < WORTH:
         yield f"ImageLoader gains little here: tried, {ratio(images.gain)} as fast with these photos."
     elif images.is_faster:

@@ -134,7 +134,7 @@ def _figures(measured: MeasuredJob, verdicts: list[LoaderVerdict], status: int) 
         changes = find_changes(loader.description["file"], loader.description["line"])
         loaders.append(asdict(loader) | {"verdict": asdict(verdict), "changes": [asdict(change) for change in changes]})
     return {
-        "verdict": verdicts[0].kind if verdicts else "no loader",
+        "verdict": verdicts[0].limit.kind if verdicts else "no loader",
         "sentence": headline(measured, verdicts),
         "exit_status": status,
         "loaders": loaders,

@@ -1,4 +1,4 @@
-"""Whether a job waits for its loader, for what, and which of the ways that were tried is worth a change."""
+"""The costs of a job's batches, the verdict on them, and which of the ways that were tried is worth a change."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from spdl.cli._advise.window import window_of_job
+from spdl.observe import Verdict, verdict
 from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
 
 if TYPE_CHECKING:
@@ -23,14 +25,15 @@ class Beginnings:
     """The cost of beginnings and ends.
 
     Attributes:
-        are_notable: Whether the start and the end of workers are a share of the job's time that is worth a look.
+        share: Which share of the job's time goes to the start and the end of workers, without the making of the first
+            batches.
         beyond_batches: Their cost without the making of the first batches, in seconds, all iterations together.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if that
             changes nothing: it has no workers, keeps them already, or no process of the job iterates twice.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
-    are_notable: bool
+    share: float
     beyond_batches: float
     keeping_bound: float | None
     anew: bool
@@ -56,7 +59,7 @@ def beginnings(loader: JobLoader, period: float, batch: float) -> Beginnings:
         # Workers that are kept end after the last iteration, which no loop waits for.
         saved = max(0.0, beyond - loader.end) * (1 - starts / epochs) + min(loader.end, beyond)
         bound = total / (total - saved)
-    return Beginnings(beyond >= NOTABLE * total, beyond, bound, anew)
+    return Beginnings(beyond / total, beyond, bound, anew)
 
 
 LEAST_TURNS = 2
@@ -174,6 +177,7 @@ COMPUTES = 0.8
 """A step that computes for less than this part of its time waits for something."""
 
 _OBSERVED = ("reading", "decoding", "transforming", "waiting")
+_HANDING_OVER = ("pickling", "receiving")
 
 
 @dataclass(frozen=True)
@@ -210,17 +214,29 @@ class Costs:
         """A step of a loop that need not wait, as far as is known."""
         return min(self.step_alone or self.step, self.period)
 
+    def parts_of_workers(self) -> float:
+        """Return how long a worker takes for a batch, without what hands it over."""
+        return sum(seconds for kind, seconds in self.parts.items() if kind not in _HANDING_OVER)
+
+    def most(self, workers: int) -> str:
+        """Return the part that takes the most time of that many workers."""
+        # While the main process receives a batch, no other process can do that.
+        handing = self.parts.get("pickling", 0.0) + max(1, workers) * self.parts.get("receiving", 0.0)
+        parts = {kind: seconds for kind, seconds in self.parts.items() if kind not in _HANDING_OVER}
+        parts["pickling"] = handing
+        return max(parts, key=parts.__getitem__)
+
 
 @dataclass(frozen=True)
 class LoaderVerdict:
-    """A verdict on a loader.
+    """The verdict on a loader, and what was measured and tried.
 
     Attributes:
-        kind: `unknown` (too few steps), `not starved`, `start` (the beginning of iterations takes more time than the
-            waiting in them), or the part of the loader's work that the loop waits for most.
+        limit: What limits the job. Its kind is ``"none"`` if too few steps were measured.
         share: The share of the time, 0 to 1, in which the loop waits.
         start_share: The share of all time that goes to the beginning and the end of iterations.
-        costs: The cost of a batch. None if `unknown`.
+        costs: The cost of a batch. None if too few steps were measured.
+        most: The part of the loader's work that takes the most time.
         starts: Whether the start and the end of workers are a share of it that is worth a look.
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
@@ -234,11 +250,12 @@ class LoaderVerdict:
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
-    kind: str
+    limit: Verdict
     share: float = 0.0
     start_share: float = 0.0
     starts: bool = False
     costs: Costs | None = None
+    most: str = ""
     headspace: float = 1.0
     headspace_measured: bool = False
     headspace_range: tuple[float, float] | None = None
@@ -262,7 +279,7 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
         cores: How many cores each rank of the job may use.
     """
     if loader.steps < LEAST_STEPS or loader.waits < LEAST_STEPS or not loader.batches:
-        return LoaderVerdict("unknown")
+        return LoaderVerdict(Verdict("none", "", "Too few steps were measured.", _RUN_LONGER))
     costs = _costs(loader)
     share = costs.wait / costs.period
     start_share = loader.start / (loader.start + loader.wait + loader.step + loader.ahead)
@@ -271,25 +288,37 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
     begun = beginnings(loader, costs.period, sum(costs.parts.values()))
-    found = LoaderVerdict("", share, start_share, begun.are_notable, costs, headspace, measured, between)
+    starved, starts = _is_starved(share, between), begun.share >= NOTABLE
+    limit = verdict(window_of_job(loader, costs, cores, starved=starved, starting=begun.share))
+    found = LoaderVerdict(
+        replace(limit, remedy=_RUN_LONGER) if limit.kind == "none" else limit,
+        share,
+        start_share,
+        starts,
+        costs,
+        costs.most(loader.workers),
+        headspace,
+        measured,
+        between,
+    )
     if not measured and loader.workers and _takes_cores(costs, cores):
         found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
-    is_starved = _is_starved(share, between)
-    if not is_starved and not found.starts:
-        return replace(found, kind="not starved")
-    first = found.starts and (not is_starved or begun.beyond_batches >= loader.wait)
+    if not starved and not starts:
+        return found
     # The trial starts new workers, and the job keeps its own, so their beginnings cannot be compared.
-    ways = tried(loader, with_starts=found.starts and not loader.keeps_workers)
-    bound = begun.keeping_bound if found.starts else None
+    ways = tried(loader, with_starts=starts and not loader.keeps_workers)
+    bound = begun.keeping_bound if starts else None
     return replace(
         found,
-        kind="start" if first else _cause(costs, loader.workers),
         tried=ways,
         # To keep the workers is a smaller change.
         best=best_of(ways, least=WORTH * max(1.0, bound or 1.0)),
         keeping_bound=bound,
         anew=begun.anew,
     )
+
+
+_RUN_LONGER = "Let the job run for longer, or on a machine that is less busy."
 
 
 def _takes_cores(costs: Costs, cores: float) -> bool:
@@ -363,10 +392,3 @@ def _costs(loader: JobLoader) -> Costs:
         used=(step_cpu + wait_cpu + made) / (wait + step),
         got=got,
     )
-
-
-def _cause(costs: Costs, workers: int) -> str:
-    # While the main process receives a batch, no other process can do that.
-    pickling = costs.parts.get("pickling", 0.0) + max(1, workers) * costs.parts.get("receiving", 0.0)
-    causes = {kind: seconds for kind, seconds in costs.parts.items() if kind != "receiving"} | {"pickling": pickling}
-    return max(causes, key=causes.__getitem__)

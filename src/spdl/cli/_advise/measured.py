@@ -33,6 +33,8 @@ class JobLoader:
         observed, kinds: The time in which the dataset's calls were looked at, and the part of it in which they read,
             decode, transform or wait.
         on_core, for_core: How long the threads that make batches were on a core, and how long they waited for one.
+        others_cpu: The CPU time of other threads in their processes meanwhile, which the dataset has started.
+        all_for_core: How long all threads of worker processes waited for a core.
         sent, send_cpu, sent_bytes: The objects that worker processes pickled and sent.
         other_thread: Whether a thread other than the main one reads the loader.
         trial: The results of the ways to load that were tried; empty if none was.
@@ -65,6 +67,8 @@ class JobLoader:
     kinds: dict[str, float] = field(default_factory=dict)
     on_core: float = 0.0
     for_core: float = 0.0
+    others_cpu: float = 0.0
+    all_for_core: float = 0.0
     sent: int = 0
     send_cpu: float = 0.0
     sent_bytes: int = 0
@@ -119,6 +123,8 @@ class JobLoader:
             self.kinds[kind] = self.kinds.get(kind, 0.0) + seconds
         self.on_core += record.get("on_core", 0.0)
         self.for_core += record.get("for_core", 0.0)
+        self.others_cpu += record.get("others_cpu", 0.0)
+        self.all_for_core += record.get("all_for_core", 0.0)
         self.sent += record["sent"]
         self.send_cpu += record["send_cpu"]
         self.sent_bytes += record["sent_bytes"]

@@ -12,6 +12,7 @@ from spdl.cli._observe.chosen import of_all_ranks, of_one_job, rank_of
 from spdl.cli._observe.top import verdict_json, watch_all
 from spdl.observe import PageError, verdict, watch
 from spdl.observe._trace.ask import ProcessRequest, RecordingError
+from spdl.observe._verdict.verdict import KINDS
 from spdl.observe._window.watch import Watched, window_of_all
 
 if TYPE_CHECKING:
@@ -100,26 +101,6 @@ def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
     return window.delivered, window.delivered * window.seconds
 
 
-# The exit status by the kind of the verdict, for scripts. All commands have 1 and 2.
-STATUS = {
-    "none": 0,
-    "slow consumer": 0,
-    "GIL": 10,
-    "CPU": 11,
-    "oversubscription": 12,
-    "I/O": 13,
-    "serial source": 14,
-    "held back by order": 15,
-    "batching": 16,
-    "transfer": 17,
-    "retries": 18,
-    "hang": 19,
-    "memory budget": 20,
-    "pickling": 21,
-    "lock": 22,
-    "unclear": 23,
-}
-
 # The pipeline of the next epoch may take this many seconds longer to come and to be watched.
 _NEXT_SECONDS = 1.0
 
@@ -169,7 +150,7 @@ def why(options: argparse.Namespace) -> int:
             console.print(tried.sentence())
         for line in together:
             console.print(line)
-    return max(STATUS[each.kind] for _, each in verdicts)
+    return max(KINDS[each.kind].status for _, each in verdicts)
 
 
 def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:

@@ -81,7 +81,8 @@ def _figures(results: list[ProfileResult], advice: Advice) -> dict[str, Any]:
         "stages": stages,
         "num_threads": advice.num_threads,
         "items_per_second": advice.items_per_second,
-        "limit": advice.limit,
+        "limit": advice.verdict.sentence(),
+        "verdict": asdict(advice.verdict),
         **provenance(),
     }
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.saturated import saturated, taken_out
-from spdl.observe._verdict.verdict import HARDLY_WAITS, Verdict, duration, gain_bound, percent, slots, watch_longer
+from spdl.observe._verdict.verdict import (
+    HARDLY_WAITS,
+    Verdict,
+    cores_elsewhere,
+    duration,
+    gain_bound,
+    percent,
+    slots,
+    watch_longer,
+)
 
 from .loader_words import in_words_of_loader
 
@@ -32,6 +41,8 @@ _ENOUGH_TO_PREDICT = 16
 # An op hangs if nothing moves, and it has run for this number of seconds and this many times longer than others.
 _HANGS_SECONDS = 2.0
 _HANGS_TIMES = 10
+# Beginnings of iterations that take this share of the time are looked at.
+_NOTABLE = 0.1
 # Other programs have the cores if this number of threads wait for one, while the process uses this share of the cores
 # that it may use and wants to.
 _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
@@ -96,7 +107,7 @@ def _ended(window: Window) -> list[str]:
 
 def _cores_are_short(window: Window) -> list[str]:
     # The process alone would use them.
-    used, waited = window.cores_used, window.cores_waited_for
+    used, waited = window.cores_used + cores_elsewhere(window), window.cores_waited_for
     if waited >= _CORES_ARE_SHORT and used <= _NOT_ALL * min(window.cores, used + waited):
         return [f"Other programs have the cores: {waited:.1f} of its threads wait for one."]
     return []
@@ -136,6 +147,7 @@ def _decide(window: Window) -> Verdict:
         or _hung(window)
         or _begun(window)
         or taken_out(window)
+        or _starts(window)
         or _slow_consumer(window)
         or _retries(window)
         or _held_back(window)
@@ -246,6 +258,21 @@ def _gone(window: Window) -> Verdict | None:
     return Verdict("none", "", "No op had ended.", watch_longer(window))
 
 
+def _starts(window: Window) -> Verdict | None:
+    """Return that iterations take long to begin and to end, if that is more than the waiting in them."""
+    waited = (1 - window.starting) * window.consumer_waits
+    if window.starting < max(_NOTABLE, waited):
+        return None
+    return Verdict(
+        "start",
+        "",
+        f"{percent(window.starting)} of all time goes to the beginnings and the ends of iterations, when workers start "
+        "and stop.",
+        "Keep the workers from one iteration to the next, or have longer iterations.",
+        bound=1 / (1 - window.starting) if window.starting < 1 else None,
+    )
+
+
 def _slow_consumer(window: Window) -> Verdict | None:
     # One that waits for the GIL does not wait for items, but finds none either.
     if window.consumer_waits >= HARDLY_WAITS:
@@ -307,11 +334,12 @@ def _held_back(window: Window) -> Verdict | None:
     stage = max(held, key=lambda stage: stage.held)
     gain = min(gain_bound(window, stage), 1 / stage.occupancy) if stage.occupancy else None
     oldest = f" The oldest has run for {duration(stage.oldest)}." if stage.oldest > stage.seconds else ""
+    now = f" ({stage.buffered} now)" if stage.buffered else ""
     return Verdict(
         "held back by order",
         stage.name,
-        f"{percent(stage.held)} of the time it starts nothing, since finished items wait for an earlier one "
-        f"({stage.buffered} now).{oldest}",
+        f"{percent(stage.held)} of the time it starts nothing, since finished items wait for an earlier one{now}."
+        f"{oldest}",
         "`output_order='completion'` lets finished items pass; or have such items take less time.",
         bound=gain,
     )

@@ -83,7 +83,7 @@ def _more(
             gain = min(gain, arguments.most / stage.concurrency)
         # More threads than that share what each of them works on, so they are for what computes alone.
         wanted = min(wanted, max(arguments.most, cores) if verdict.kind == "CPU" else arguments.most)
-    if_free = ", if it releases the GIL" if verdict.kind == "CPU" else ""
+    if_free = ", if it releases the GIL" if verdict.kind == "CPU" and not stage.processes else ""
     remedy = f"{_give(loader, f'{name}={wanted}')}{if_free}. {arguments.note}".rstrip()
     return _set(verdict, remedy, {name: wanted}, gain)
 

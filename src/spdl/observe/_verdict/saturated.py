@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.verdict import (
     MOST_CONCURRENCY,
+    WORTH,
     Verdict,
     cores_elsewhere,
     duration,
@@ -117,13 +118,15 @@ def on_the_way(window: Window, stage: StageWindow) -> Verdict | None:
     in_process = stage.seconds * max(1.0, stage.concurrency / stage.processes)
     if in_slot - in_process < _MOSTLY * in_slot:
         return None
+    here = f": this process does it under the GIL, and uses {window.cores_used:.1f} cores"
+    if stage.arguments is not None:
+        here = ""
     in_use = f"Its {slots(stage)} {'is' if stage.concurrency == 1 else 'are'} in use {percent(stage.occupancy)}"
     return Verdict(
         "pickling",
         stage.name,
         f"{in_use} of the time, {duration(in_slot)} for each item, but the op takes only {duration(stage.seconds)} in "
-        "its process. In between items and results are pickled and unpickled, or wait for that: this process does it "
-        f"under the GIL, and uses {window.cores_used:.1f} cores.",
+        f"its process. In between items and results are pickled and unpickled, or wait for that{here}.",
         _REMEDY,
     )
 
@@ -167,7 +170,9 @@ _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
 def saturated(window: Window) -> Verdict | None:
     least = _SATURATED if window.looked else _OF_ALL_ITS_LIFE
     stages = [stage for stage in window.stages if stage.occupancy >= least]
-    sources = [source for source in window.sources if source.busy >= least]
+    # One that the consumer itself asks has no more time than that leaves it.
+    with_consumer = 1 - window.consumer_waits if window.in_turns else 0.0
+    sources = [source for source in window.sources if source.busy + with_consumer >= least]
     if stages:
         # Among stages in use about as much, the one nearest the sink: those before it may be so because of it.
         most = max(stage.occupancy for stage in stages)
@@ -276,8 +281,15 @@ def _is_collating(window: Window, stage: StageWindow) -> bool:
 def _is_computing(window: Window, stage: StageWindow) -> bool:
     if stage.cpu >= _COMPUTES or (stage.runs >= _COMPUTES and stage.cpu >= _COMPUTES / 2):
         return True
-    # They would, if other programs did not have the cores.
     used = max(window.cores_used, 1e-9)
+    if (
+        window.cores <= WORTH * used
+        and not stage.processes
+        and stage.cpu * stage.occupancy * stage.concurrency >= used / 2
+    ):
+        # More of them would find no core to compute on, whatever they wait for besides.
+        return True
+    # They would, if other programs did not have the cores.
     return stage.runs >= _COMPUTES / 2 and stage.cpu * (used + window.cores_waited_for) / used >= _COMPUTES
 
 
@@ -287,8 +299,12 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
     free = window.cores - window.cores_used - window.cores_waited_for
     per_slot = max(stage.cpu, stage.runs, 0.1)
     finds_core = free >= 0.5 * per_slot
+    if window.profiled and not window.looked:
+        return Verdict(
+            "unclear", stage.name, f"{evidence} Whether they hold the GIL is not known.", watch_longer(window)
+        )
     if question := gil_in_question(window, stage, finds_core=finds_core):
-        return Verdict("CPU", stage.name, f"{evidence} {question}", _ASK_PROFILE)
+        return Verdict("CPU", stage.name, f"{evidence} {question}", _about_gil(window))
     if stage.adjustable and finds_core:
         bound = min(gain_bound(window, stage), window.cores / max(window.cores_used, 1e-9))
         concurrency = max(stage.concurrency + 1, math.floor(stage.concurrency + free / per_slot + 0.25))
@@ -303,23 +319,37 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
             "CPU",
             stage.name,
             f"{evidence} {free:.1f} of {window.cores:g} cores {has}.",
-            f"{in_words(limits)}, if its ops release the GIL (`spdl profile` says it).",
+            f"{in_words(limits)}{_if_released(window)}.",
             settings=limits,
             bound=sure,
         )
     return Verdict(
         "CPU",
         stage.name,
-        f"{evidence} The process uses {window.cores_used:.1f} of {window.cores:g} cores.",
-        "Compute less for each item, or give it more cores: with so many ops at once they are all in use.",
+        f"{evidence} {_uses(window)}",
+        _COMPUTE_LESS,
         bound=1.0,
     )
 
 
-_ASK_PROFILE = (
-    "`spdl profile` says whether they do: if so, more slots gain little. Then call a library that releases the GIL, or "
-    "run it in processes."
-)
+_COMPUTE_LESS = "Compute less for each item, or give it more cores: with so many ops at once they are all in use."
+
+
+def _uses(window: Window) -> str:
+    return f"The process uses {window.cores_used:.1f} of {window.cores:g} cores."
+
+
+def _if_released(window: Window) -> str:
+    return ", if its ops release the GIL (`spdl profile` says it)" if window.gil and not window.profiled else ""
+
+
+def _about_gil(window: Window) -> str:
+    if window.profiled:
+        return "Call a library that releases the GIL, or run it in processes."
+    return (
+        "`spdl profile` says whether they do: if so, more slots gain little. Then call a library that releases the "
+        "GIL, or run it in processes."
+    )
 
 
 def _more_slots(window: Window, stage: StageWindow, kind: str, evidence: str) -> Verdict:
@@ -381,10 +411,12 @@ def _threads_are_the_limit(window: Window) -> Verdict:
         return Verdict("GIL", stage.name, evidence, remedy, bound=1.0)
     if waiting := waits_for_threads(window, stage, evidence.rstrip(".")):
         return waiting
+    if _is_computing(window, stage) and window.cores - window.cores_used - window.cores_waited_for < _FREE:
+        return Verdict("CPU", stage.name, f"{evidence} {_uses(window)}", _COMPUTE_LESS, bound=1.0)
     if _is_computing(window, stage):
         wanted = max(threads + 1, math.ceil(window.cores))
         kind, gain = "CPU", max(1.0, min(window.cores / max(window.cores_used, 1e-9), wanted / threads))
-        remedy = f"`num_threads={wanted}`, if the ops release the GIL."
+        remedy = f"`num_threads={wanted}`{_if_released(window)}."
     else:
         kind, gain = _kind_by_name(window, stage) or "I/O", min(gain_bound(window, stage), wanted / threads)
         remedy = f"Its ops wait: `num_threads={wanted}`."

@@ -5,31 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
 
 
-# The kinds of verdicts, each with what it says.
+class Kind(NamedTuple):
+    """A kind of verdict.
+
+    Attributes:
+        status: The exit status of `spdl why`, for scripts. 0 is no limit in the loader; all commands have 1 and 2.
+        meaning: What it says.
+    """
+
+    status: int
+    meaning: str
+
+
 KINDS = {
-    "none": "nothing is saturated",
-    "unclear": "a stage is in use all the time, and what its ops wait for was not seen",
-    "GIL": "the ops hold the GIL, so threads do not run side by side",
-    "CPU": "the ops compute, and their slots or the cores are all in use",
-    "lock": "the ops take turns at a lock, or wait for other threads",
-    "oversubscription": "more threads want to compute than there are cores",
-    "I/O": "the ops wait for a disk, the network or another process",
-    "serial source": "the source's next() takes all the time",
-    "held back by order": "finished items wait for an earlier one",
-    "slow consumer": "the training loop is slower than the loader",
-    "batching": "making batches takes all the time",
-    "transfer": "copying to the device takes all the time",
-    "pickling": "items and results are on their way between processes for longer than the ops work on them",
-    "retries": "ops fail and are tried again",
-    "memory budget": "the bytes of the items in flight leave no room for another one",
-    "hang": "nothing moves, and an op does not end",
+    "none": Kind(0, "nothing is saturated"),
+    "slow consumer": Kind(0, "the training loop is slower than the loader"),
+    "GIL": Kind(10, "the ops hold the GIL, so threads do not run side by side"),
+    "CPU": Kind(11, "the ops compute, and their slots or the cores are all in use"),
+    "oversubscription": Kind(12, "more threads want to compute than there are cores"),
+    "I/O": Kind(13, "the ops wait for a disk, the network or another process"),
+    "serial source": Kind(14, "the source's next() takes all the time"),
+    "held back by order": Kind(15, "finished items wait for an earlier one"),
+    "batching": Kind(16, "making batches takes all the time"),
+    "transfer": Kind(17, "copying to the device takes all the time"),
+    "retries": Kind(18, "ops fail and are tried again"),
+    "hang": Kind(19, "nothing moves, and an op does not end"),
+    "memory budget": Kind(20, "the bytes of the items in flight leave no room for another one"),
+    "pickling": Kind(21, "items and results are on their way between processes for longer than the ops work on them"),
+    "lock": Kind(22, "the ops take turns at a lock, or wait for other threads"),
+    "start": Kind(24, "the beginnings of iterations take more time than the waiting in them"),
+    "unclear": Kind(23, "a stage is in use all the time, and what its ops wait for was not seen"),
 }
+"""The kinds of verdicts, which commands, their help and the tests take from here."""
 
 # ---- what all that judge take for granted: verdicts, `spdl advise` and `spdl profile` ----
 
@@ -76,11 +89,16 @@ class Verdict:
         """The bound, under its former name."""
         return self.bound
 
+    @property
+    def name(self) -> str:
+        """The kind, as the beginning of a sentence."""
+        return f"{self.kind[0].upper()}{self.kind[1:]}"
+
     def sentence(self) -> str:
         """Return all of it in words."""
         where = f"{self.stage!r}: " if self.stage else ""
         gain = "" if self.bound is None else f" At most {self.bound:.2f}x as fast."
-        return f"{self.kind[0].upper()}{self.kind[1:]}. {where}{self.evidence} {self.remedy}{gain}"
+        return f"{self.name}. {where}{self.evidence} {self.remedy}{gain}"
 
 
 # No more ops at once are recommended: there may be a limit that was not seen.
@@ -179,6 +197,8 @@ def in_use(stage: StageWindow) -> str:
 
 def watch_longer(window: Window) -> str:
     """Return what to do where too little is known."""
+    if window.profiled:
+        return "Measure more items (`--num-inputs`), or on a machine that is less busy."
     if not window.looked and window.ending is None:
         return "`spdl why PID` looks at the threads, and tells more."
     if window.ending is None:

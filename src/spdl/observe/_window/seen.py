@@ -12,6 +12,7 @@ from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.pipeline._report.sample import Doing, Sample, SourceSample, StageSample
+from spdl.pipeline._report.threads import core_times, sleeps_of
 
 if TYPE_CHECKING:
     from spdl.observe._page import ObservedPipeline
@@ -48,21 +49,19 @@ def thread_times(pid: int) -> dict[int, ThreadTimes]:
     except OSError:
         return {}
     for thread in threads:
-        if (times := _times(Path(f"/proc/{pid}/task/{thread}"))) is not None:
+        if (times := _times(pid, thread)) is not None:
             found[thread] = times
     return found
 
 
-def _times(folder: Path) -> ThreadTimes | None:
+def _times(pid: int, thread: int) -> ThreadTimes | None:
     try:
-        sleeps = int((folder / "status").read_bytes().rpartition(b"\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])
-        try:
-            cpu, core, _ = (folder / "schedstat").read_text().split()
-            return ThreadTimes(int(cpu) / _NANOSECONDS, int(core) / _NANOSECONDS, sleeps)
-        except (FileNotFoundError, ValueError):
-            # A kernel without statistics of its scheduler counts in ticks.
-            fields = _fields(folder)
-            return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0, sleeps)
+        sleeps = sleeps_of(pid, thread)
+        if (times := core_times(pid, thread)) is not None:
+            return ThreadTimes(times[0] / _NANOSECONDS, times[1] / _NANOSECONDS, sleeps)
+        # A kernel without statistics of its scheduler counts in ticks.
+        fields = _fields(Path(f"/proc/{pid}/task/{thread}"))
+        return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0, sleeps)
     except (OSError, IndexError, ValueError):
         return None
 

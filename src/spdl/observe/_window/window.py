@@ -169,6 +169,10 @@ class Window:
         ending: Its last known state, if it no longer runs and all of this covers the time since its start.
         world_size: How many ranks the job has.
         looked: Whether its threads were looked at. Counters alone do not tell what ops wait for.
+        in_turns: Whether the consumer makes the items itself, so that a source and it take turns.
+        starting: The share of the time that went to the beginnings and the ends of iterations, 0 to 1, as of worker
+            processes that start; the rest of this is of the time between them.
+        profiled: Whether each stage was measured alone, as by `spdl profile`, and all of this follows from that.
 
     Example:
         >>> import os
@@ -209,3 +213,6 @@ class Window:
     ending: Ending | None = None
     world_size: int = 1
     looked: bool = True
+    in_turns: bool = False
+    starting: float = 0.0
+    profiled: bool = False

@@ -27,8 +27,8 @@ _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
 # All ops that take longer are noted at their beginning, so the running ones can be counted.
 _ALL_NOTED = 0.001
 
-# Of ops that take longer, the threads spend hardly any time between them.
-_LONG = 0.005
+LONG = 0.005
+"""Of ops that take longer, the threads spend hardly any time between them."""
 
 # An executor is the limit if this share of the places in front of the stage is taken, though slots are free and hardly
 # anything else keeps them so.
@@ -315,7 +315,7 @@ def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
     doing = seen.doing_in(part)
     looks = max(1, sum(count for what, count in doing.items() if what is not Doing.GONE))
     runs, waits_for_thread, waits = (doing[what] / looks for what in (Doing.RUNS, Doing.WAITS_FOR_THREAD, Doing.WAITS))
-    asleep = seen.asleep_in(part) if seconds >= _LONG else None
+    asleep = seen.asleep_in(part) if seconds >= LONG else None
     if asleep is not None and waits_for_thread + waits > 0:
         # Looks say what threads sleep for, and the system's clocks for how long. One that waits for the GIL wakes every
         # 5 ms to ask for it: on a busy machine it is mostly seen waiting for a core to do that.
@@ -326,7 +326,7 @@ def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
         "waits_for_thread": waits_for_thread,
         "waits": waits,
         "alone": seen.alone_in(part),
-        "sleeps": seen.sleeps_in(part) if seconds >= _LONG else None,
+        "sleeps": seen.sleeps_in(part) if seconds >= LONG else None,
     }
 
 

@@ -133,6 +133,9 @@ class ProfileStats:
             machine was busy with something else. None if the system does not provide this.
         num_given: How many items the stage was given. A generator that is never done may have more results than that
             from a single item.
+        sleeps: How often each thread went to sleep per second, on average, to wait for something. One that waits for
+            the GIL wakes up every 5 milliseconds to ask for it; one that waits for a lock sleeps until it has it. None
+            if the system does not provide this.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
@@ -156,6 +159,7 @@ class ProfileStats:
     num_runnable: float | None = None
     num_waiting: float | None = None
     num_given: int = 0
+    sleeps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,35 +53,50 @@ class CoreWaits:
         waited = 0
         for thread in threads[::step]:
             number = getattr(thread, "native_id", None)
-            if number is None:
+            if number is None or (times := core_times("self", number)) is None:
                 continue
-            try:
-                # Nanoseconds on a core, nanoseconds runnable without one, number of turns.
-                times = _read(f"/proc/self/task/{number}/schedstat").split()
-            except OSError:
-                # The thread has ended, or the system has no such file.
-                continue
-            seen[number] = int(times[1])
-            waited += seen[number] - self._seen.get(number, seen[number])
+            seen[number] = times[1]
+            waited += times[1] - self._seen.get(number, times[1])
         self._seen = seen
         self._total += waited * step * _NANOSECOND
         return self._total
 
 
-def _read(path: str) -> bytes:
-    """Return what a small file has, in a quarter of the time that a file object takes."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def core_times(process: int | str, thread: int) -> tuple[int, int] | None:
+    """Return for how many nanoseconds a thread was on a core, and runnable without one.
+
+    None if the thread has ended, or the system does not tell.
+    """
     try:
-        return os.read(file, _LENGTH)
+        # A file object would take four times as long.
+        file = os.open(f"/proc/{process}/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        on_core, waiting, _ = os.read(file, _LENGTH).split()
+        return int(on_core), int(waiting)
+    except (OSError, ValueError):
+        return None
     finally:
         os.close(file)
 
 
+def sleeps_of(process: int | str, thread: int) -> int:
+    """Return how often a thread has gone to sleep, to wait for something.
+
+    Raises:
+        OSError, IndexError, ValueError: If it has ended, or the system does not tell.
+    """
+    status = Path(f"/proc/{process}/task/{thread}/status").read_bytes()
+    return int(status.rpartition(b"\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])
+
+
 class Times(NamedTuple):
-    """Seconds, summed over threads."""
+    """Seconds on a core and waiting for one, and how often threads went to sleep, summed over them."""
 
     on_core: float
     waiting: float
+    sleeps: int
 
 
 class TimesOfNewThreads:
@@ -92,18 +107,15 @@ class TimesOfNewThreads:
 
     def read(self) -> Times | None:
         """Return their times up to now, or None if the system does not provide them. Linux does."""
-        on_core = waiting = 0
+        on_core = waiting = sleeps = 0
         for thread in set(_alive()) - self._others:
-            try:
-                # Nanoseconds on a core, nanoseconds runnable without one, number of turns.
-                times = Path(f"/proc/self/task/{thread}/schedstat").read_text(encoding="ascii").split()
-            except OSError:
-                # The thread has just ended, or the system has no such file.
-                continue
-            on_core += int(times[0])
-            waiting += int(times[1])
+            times = core_times("self", thread) or (0, 0)
+            on_core += times[0]
+            waiting += times[1]
+            with suppress(OSError, IndexError, ValueError):
+                sleeps += sleeps_of("self", thread)
         # A kernel that does not count these times reports zeros.
-        return Times(on_core * 1e-9, waiting * 1e-9) if on_core else None
+        return Times(on_core * 1e-9, waiting * 1e-9, sleeps) if on_core else None
 
 
 def _alive() -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import perf_counter, thread_time
+from time import perf_counter, process_time, thread_time
 from types import CodeType, FrameType
 from typing import Any
 
@@ -237,12 +237,13 @@ class FetchTimes:
         batches: How many batches it made.
         fetch_seconds, fetch_cpu: The time and the CPU time for these, without collating.
         collate_seconds, collate_cpu: Those of collating.
+        others_cpu: The CPU time of other threads of the process meanwhile.
         calls: The kinds of work of the dataset's calls.
     """
 
     def __init__(self) -> None:
         self.batches = 0
-        self.fetch_seconds = self.fetch_cpu = self.collate_seconds = self.collate_cpu = 0.0
+        self.fetch_seconds = self.fetch_cpu = self.collate_seconds = self.collate_cpu = self.others_cpu = 0.0
         self.calls = CallTimes()
         self._collated: tuple[float, float] = (0.0, 0.0)
 
@@ -254,7 +255,7 @@ class FetchTimes:
             fetcher: The fetcher.
             index: The index, or the indices of a batch.
         """
-        began, cpu = perf_counter(), thread_time()
+        began, cpu, cpu_of_all = perf_counter(), thread_time(), process_time()
         self._collated = (0.0, 0.0)
         # The first batch imports modules and opens files.
         observed = self.batches > 0 and self.calls.begin(began)
@@ -266,7 +267,9 @@ class FetchTimes:
         self.batches += 1
         seconds, cpu_seconds = self._collated
         self.fetch_seconds += perf_counter() - began - seconds
-        self.fetch_cpu += thread_time() - cpu - cpu_seconds
+        own = thread_time() - cpu
+        self.fetch_cpu += own - cpu_seconds
+        self.others_cpu += max(0.0, process_time() - cpu_of_all - own)
         self.collate_seconds += seconds
         self.collate_cpu += cpu_seconds
         return batch
@@ -288,6 +291,7 @@ class FetchTimes:
             "fetch_cpu": self.fetch_cpu,
             "collate_seconds": self.collate_seconds,
             "collate_cpu": self.collate_cpu,
+            "others_cpu": self.others_cpu,
             "observed_seconds": self.calls.seconds,
             "observed": dict(self.calls.by_kind),
         }

@@ -130,13 +130,20 @@ class Makers:
 
 
 def _times_on_core() -> dict[str, float]:
-    """Return how long this thread was on a core, and how long it waited for one. The system may not say."""
+    """Return how long this thread was on a core, and it and all threads waited for one. The system may not say."""
     try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as file:  # noqa: PTH123 - pathlib is not imported.
-            on_core, waiting = map(int, file.read().split()[:2])
+        on_core, waiting = _scheduled("thread-self")
+        all_waiting = sum(_scheduled(f"self/task/{thread}")[1] for thread in os.listdir("/proc/self/task"))  # noqa: PTH208
     except (OSError, ValueError):
+        # A thread may have ended meanwhile.
         return {}
-    return {"on_core": on_core * 1e-9, "for_core": waiting * 1e-9}
+    return {"on_core": on_core * 1e-9, "for_core": waiting * 1e-9, "all_for_core": all_waiting * 1e-9}
+
+
+def _scheduled(thread: str) -> tuple[int, int]:
+    with open(f"/proc/{thread}/schedstat", encoding="ascii") as file:  # noqa: PTH123 - pathlib is not imported.
+        on_core, waiting = map(int, file.read().split()[:2])
+    return on_core, waiting
 
 
 MAKERS = Makers()
