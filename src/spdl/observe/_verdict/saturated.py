@@ -199,7 +199,16 @@ def _source_is_the_limit(window: Window) -> Verdict:
 
 
 def _stage_is_the_limit(window: Window, stage: StageWindow) -> Verdict:
-    return on_the_way(window, stage) or _ops_are_the_limit(window, stage)
+    return on_the_way(window, stage) or _not_told_by_profile(window, stage) or _ops_are_the_limit(window, stage)
+
+
+def _not_told_by_profile(window: Window, stage: StageWindow) -> Verdict | None:
+    if not window.profiled or window.looked:
+        return None
+    unknown = (
+        f"{in_use(stage)}, {duration(stage.seconds)} for each item. Whether its ops wait for each other is not known."
+    )
+    return Verdict("unclear", stage.name, unknown, watch_longer(window))
 
 
 def _ops_are_the_limit(window: Window, stage: StageWindow) -> Verdict:
@@ -299,10 +308,6 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
     free = window.cores - window.cores_used - window.cores_waited_for
     per_slot = max(stage.cpu, stage.runs, 0.1)
     finds_core = free >= 0.5 * per_slot
-    if window.profiled and not window.looked:
-        return Verdict(
-            "unclear", stage.name, f"{evidence} Whether they hold the GIL is not known.", watch_longer(window)
-        )
     if question := gil_in_question(window, stage, finds_core=finds_core):
         return Verdict("CPU", stage.name, f"{evidence} {question}", _about_gil(window))
     if stage.adjustable and finds_core:
