@@ -160,6 +160,8 @@ def test_nothing_is_the_best_where_nothing_was_tried() -> None:
         ({"fetch": 3.0, "fetch_cpu": 3.0, "send_cpu": 12.0}, "pickling"),
         # The loop's process unpickles 30 ms for each batch, while four workers wait for it.
         ({"fetch": 3.0, "fetch_cpu": 3.0, "wait_cpu": 3.1}, "pickling"),
+        # The workers have time to spare, and the loop's process unpickles for as long as it waits.
+        ({"fetch": 1.0, "fetch_cpu": 1.0, "wait_cpu": 2.8}, "pickling"),
         # Half of the workers have nothing to do, although the loop waits.
         ({"fetch": 7.5, "fetch_cpu": 1.0}, "held back by order"),
         ({"wait": 0.01, "start": 0.02}, "slow consumer"),

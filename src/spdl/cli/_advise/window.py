@@ -63,7 +63,9 @@ def window_of_job(loader: JobLoader, costs: Costs, cores: float, *, starved: boo
         sources=() if stage is not None else (in_loop,),
         stages=() if stage is None else (stage,),
         loader=LoaderArguments(_NAME, (_WORKERS,), source="Make the batches in workers.", source_several="num_workers"),
-        in_turns=stage is None,
+        in_turns=True,
+        region=_NAME if stage is not None else "",
+        region_cores=costs.parts.get("receiving", 0.0) * rate,
         starting=starting,
     )
 

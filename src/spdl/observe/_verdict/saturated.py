@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.verdict import (
+    HARDLY_WAITS,
     MOST_CONCURRENCY,
     WORTH,
     Verdict,
@@ -137,7 +138,9 @@ def taken_out(window: Window) -> Verdict | None:
     It has no time if the loop leaves the results lying. So a loop that always finds one is not the limit, though it may
     wait for the GIL.
     """
-    if not window.region or window.region_cores < _REGION_IS_FULL:
+    # A consumer that takes them out itself has the time that it waits for it.
+    time = window.consumer_waits if window.in_turns else 1.0
+    if not window.region or time < HARDLY_WAITS or window.region_cores < _REGION_IS_FULL * time:
         return None
     return Verdict(
         "pickling",

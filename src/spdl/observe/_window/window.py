@@ -169,7 +169,8 @@ class Window:
         ending: Its last known state, if it no longer runs and all of this covers the time since its start.
         world_size: How many ranks the job has.
         looked: Whether its threads were looked at. Counters alone do not tell what ops wait for.
-        in_turns: Whether the consumer makes the items itself, so that a source and it take turns.
+        in_turns: Whether the consumer makes the items itself, or takes them out of processes, so that it does nothing
+            else meanwhile.
         starting: The share of the time that went to the beginnings and the ends of iterations, 0 to 1, as of worker
             processes that start; the rest of this is of the time between them.
         profiled: Whether each stage was measured alone, as by `spdl profile`, and all of this follows from that.
