@@ -278,7 +278,7 @@ class StageSample(Counts):
             where=QUEUES,
         ),
     )
-    """How many may wait there besides those."""
+    """How many may wait there in addition to those."""
     buffered: float = _now("0 if it.order is None else it.order.buffered")
     """Results that wait for an earlier one, where the stage keeps the order."""
     awaited_seconds: float = _total(on_page=False)
@@ -412,7 +412,7 @@ class Sample:
             where=PIPELINE,
         ),
     )
-    """Source items handed out of which something is still under way or unread."""
+    """Source items handed out that are still under way or unread, also in part."""
     failures: float = _now("sum(node.counters.failed for node in it.nodes)")
     """Items given up in all stages."""
     epochs_read: float = _now("it.epochs_read")
@@ -436,7 +436,7 @@ class Sample:
             where=CONSUMER,
         ),
     )
-    """Seconds that it has waited for them, without the wait that goes on."""
+    """Seconds that it has waited for them, without the current wait."""
     max_bytes: float = _of_budget(
         "it.budget.limit", shown=Shown("spdl.pipeline.memory.limit", "By", "Memory that they may keep.", where=BUDGET)
     )
