@@ -123,11 +123,14 @@ struct Inputs {
     std::vector<PythonBytes> bytes;
 };
 
+// Warns that pages of a TIFF were left out. Called with the GIL held.
+void warn_of_pages();
+
 using BoxSides = std::tuple<int, int, int, int>;
 
 inline CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips,
-                                const ColorJitter* jitter) {
-    CropsAndFlips crops{{}, random, std::move(flips), jitter};
+                                const ColorJitter* jitter, const PixelAugment* augment = nullptr) {
+    CropsAndFlips crops{{}, random, std::move(flips), jitter, augment};
     crops.boxes.reserve(boxes.size());
     for (const auto& [left, top, right, bottom] : boxes) {
         crops.boxes.push_back({left, top, right, bottom});

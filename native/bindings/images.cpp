@@ -71,16 +71,6 @@ std::vector<std::uint64_t> find_pages(nb::handle source, const std::string& name
                [&] { return tiff_pages(bytes.get(), most.value_or(std::numeric_limits<std::size_t>::max())); });
 }
 
-// The text is always the same, so that Python shows it once.
-void warn_of_pages() {
-    constexpr const char* kText =
-        "a TIFF has several pages, of which only the first is loaded: pass `pages`, which is 0 for the first one, and "
-        "see count_pages";
-    if (PyErr_WarnEx(PyExc_UserWarning, kText, 1) != 0) {
-        throw nb::python_error();
-    }
-}
-
 FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
     Packets packets = object.take();
     DecodedImage decoded = run("decode_packets", packets.name, [&] {
@@ -292,6 +282,16 @@ void bind_frames(nb::module_& module) {
 }
 
 }  // namespace
+
+// The text is always the same, so that Python shows it once.
+void warn_of_pages() {
+    constexpr const char* kText =
+        "a TIFF has several pages, of which only the first is loaded: pass `pages`, which is 0 for the first one, and "
+        "see count_pages";
+    if (PyErr_WarnEx(PyExc_UserWarning, kText, 1) != 0) {
+        throw nb::python_error();
+    }
+}
 
 void bind_images(nb::module_& module) {
     bind_codec(module);

@@ -90,6 +90,7 @@ NB_MODULE(_native, module) {
     bind_trace(module);
     bind_zstd_stream(module);
     bind_batch(module);
+    bind_augment(module);
     bind_cuda(module);
     bind_gpu_images(module);
     bind_gpu_video(module);

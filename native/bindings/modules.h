@@ -9,6 +9,9 @@ namespace spdl {
 // Binds single arrays over the caller's bytes: npy and wav.
 void bind_arrays(nanobind::module_& module);
 
+// Binds changes to the pixels of images, and batches with several views of each image.
+void bind_augment(nanobind::module_& module);
+
 void bind_av_batch(nanobind::module_& module);
 
 void bind_av_bsf(nanobind::module_& module);

@@ -359,7 +359,8 @@ def test_masks_in_arrays() -> None:
 
 
 def test_every_native_class_is_hammered_here() -> None:
-    # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py or av/test_nvdec.py.
+    # A new class needs a test above, in test_shared_archives.py, in av/test_shared_av.py or av/test_nvdec.py, or in
+    # dataloader/media/test_image_views.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
     assert classes == {
         "AudioBsf",
@@ -386,7 +387,9 @@ def test_every_native_class_is_hammered_here() -> None:
         "Muxer",
         "NpzArchive",
         "PackingAlgorithm",
+        "PixelAugment",
         "RandomCrop",
+        "RandomErase",
         "Request",
         "Split",
         "TarBytes",
@@ -400,6 +403,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "VideoFrames",
         "VideoPackets",
         "VideoReader",
+        "View",
         "WAVHeader",
         "ZstdStream",
     }

@@ -12,7 +12,7 @@
 #include "core/parallel.h"
 #include "core/trace.h"
 #include "image/load/one_image.h"
-#include "image/resize/kernels.h"
+#include "image/load/varied.h"
 #include "image/tiff/tiff_decoder.h"
 
 namespace spdl {
@@ -87,16 +87,17 @@ class BatchLoader {
         if (input.ids != nullptr) {
             IdArrayDecoder decoder(*input.ids, most_id());
             const ImageShape shape = decoder.open({}, {}, {});
-            write(index, decoder, plan_image(shape, options_, crop_of(index, shape.upright())), scratch);
+            write(index, decoder, plan_image(shape, options_, crops_.of(index, shape.upright())), scratch);
             return;
         }
         const bool in_memory = input.path.data() == nullptr;
         const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
-        const OpenImage image({bytes, {}, nullptr, page_of(bytes)}, batch_.demux, decode_, options_.upright, scratch);
+        const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, decode_,
+                              options_.upright, scratch);
         outcome.backend = &image.backend();
         outcome.dropped_pages = image.shape().more_pages;
         check_bits(image.shape().ids);
-        const CropAndFlip crop = crop_of(index, image.shape().upright());
+        const CropAndFlip crop = crops_.of(index, image.shape().upright());
         // The plan is made even if the decoder does all of it: every image is checked in the same way.
         ImagePlan plan = plan_image(image.shape(), options_, crop);
         if (const auto transformed = image.decoder().transform(image.shape(), options_, crop)) {
@@ -119,33 +120,6 @@ class BatchLoader {
         }
     }
 
-    [[nodiscard]] std::optional<std::uint64_t> page_of(Bytes bytes) const {
-        if (!batch_.page) {
-            return std::nullopt;
-        }
-        const int page = *batch_.page;
-        constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-        const auto pages = tiff_pages(bytes, page < 0 ? kAll : static_cast<std::size_t>(page) + 1);
-        const auto count = static_cast<int>(pages.size());
-        if (page >= count || page < -count) {
-            throw MediaError("there is no page " + std::to_string(page) + ": it has " + std::to_string(count) +
-                             (count == 1 ? " page" : " pages"));
-        }
-        return pages[static_cast<std::size_t>(page < 0 ? page + count : page)];
-    }
-
-    [[nodiscard]] CropAndFlip crop_of(std::size_t index, Size size) const {
-        if (!crops_.sizes.empty() && crops_.sizes[index] != size) {
-            throw MediaError("it has " + describe(size) + " pixels, and not the " + describe(crops_.sizes[index]) +
-                             " of what it belongs to");
-        }
-        const bool flip = !crops_.flips.empty() && crops_.flips[index];
-        if (crops_.random != nullptr) {
-            return {crops_.random->draw(crops_.random->indices[index], size), flip};
-        }
-        return {crops_.boxes.empty() ? whole(size) : crops_.boxes[index], flip};
-    }
-
     void write(std::size_t index, Decoder& decoder, const ImagePlan& plan, ThreadScratch& scratch) {
         if (images_.data == nullptr) {
             allocate_for(plan.canvas);
@@ -153,29 +127,14 @@ class BatchLoader {
             throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
                              ": give both width and height for a batch of one size");
         }
-        if (crops_.jitter == nullptr) {
+        if (crops_.jitter == nullptr && crops_.augment == nullptr) {
             write_image(decoder, plan, options_.format, place(index), scratch);
-        } else {
-            write_jittered(index, decoder, plan, scratch);
-        }
-    }
-
-    // The colours change between the resize and the conversion to the array's format, so the pixels stop there.
-    void write_jittered(std::size_t index, Decoder& decoder, const ImagePlan& plan, ThreadScratch& scratch) {
-        const std::size_t count = static_cast<std::size_t>(size_.width) * static_cast<std::size_t>(size_.height);
-        scratch.pixels.reserve(3 * count + kJitterSlack);
-        std::uint8_t* const pixels = scratch.pixels.data();
-        const Channels channels = options_.format.channels();
-        write_image(decoder, plan, options_.format.kept(), pixels, scratch);
-        jitter_pixels(pixels, count, channels, crops_.jitter->draw(crops_.jitter->indices[index]));
-        if (options_.format.plain()) {
-            std::memcpy(place(index), pixels, 3 * count);
             return;
         }
-        std::uint8_t* const first = place(index);
-        const std::size_t plane = count * options_.format.element();
-        std::uint8_t* const planes[] = {first, first + plane, first + 2 * plane};
-        kernels().write_pixels(options_.format, pixels, count, planes);
+        // The colours change between the resize and the conversion to the array's format, so the pixels stop there.
+        std::uint8_t* const pixels = reserve_pixels(size_, scratch);
+        write_image(decoder, plan, options_.format.kept(), pixels, scratch);
+        write_varied(pixels, size_, options_.format, crops_, index, place(index), scratch);
     }
 
     void allocate_for(Size size) {
@@ -235,6 +194,32 @@ class BatchLoader {
 };
 
 }  // namespace
+
+std::optional<std::uint64_t> page_of(Bytes bytes, std::optional<int> page) {
+    if (!page) {
+        return std::nullopt;
+    }
+    constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+    const auto pages = tiff_pages(bytes, *page < 0 ? kAll : static_cast<std::size_t>(*page) + 1);
+    const auto count = static_cast<int>(pages.size());
+    if (*page >= count || *page < -count) {
+        throw MediaError("there is no page " + std::to_string(*page) + ": it has " + std::to_string(count) +
+                         (count == 1 ? " page" : " pages"));
+    }
+    return pages[static_cast<std::size_t>(*page < 0 ? *page + count : *page)];
+}
+
+CropAndFlip CropsAndFlips::of(std::size_t image, Size size) const {
+    if (!sizes.empty() && sizes[image] != size) {
+        throw MediaError("it has " + describe(size) + " pixels, and not the " + describe(sizes[image]) +
+                         " of what it belongs to");
+    }
+    const bool flip = !flips.empty() && flips[image];
+    if (random != nullptr) {
+        return {random->draw(random->indices[image], size), flip};
+    }
+    return {boxes.empty() ? whole(size) : boxes[image], flip};
+}
 
 Batch load_batch(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
                  const BatchOptions& batch, const Memory* memory) {

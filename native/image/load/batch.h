@@ -11,6 +11,7 @@
 #include "core/buffer.h"
 #include "core/files.h"
 #include "core/geometry.h"
+#include "image/augment/pixel_augment.h"
 #include "image/jitter/color_jitter.h"
 #include "image/load/id_array.h"
 #include "image/plan/random_crop.h"
@@ -29,11 +30,15 @@ struct ImageInput {
 
 // The variation of each image: its crop, flip and colours.
 struct CropsAndFlips {
-    std::vector<Box> boxes;               // One for each image, or none: whole images.
-    const RandomCrop* random = nullptr;   // Draws the boxes instead.
-    std::vector<bool> flips;              // One for each image, or none.
-    const ColorJitter* jitter = nullptr;  // Changes the colours, if the format has any.
-    std::vector<Size> sizes{};            // The size that each image has to have, upright, or none.
+    std::vector<Box> boxes;                 // One for each image, or none: whole images.
+    const RandomCrop* random = nullptr;     // Draws the boxes instead.
+    std::vector<bool> flips;                // One for each image, or none.
+    const ColorJitter* jitter = nullptr;    // Changes the colours, if the format has any.
+    const PixelAugment* augment = nullptr;  // Changes the pixels, instead.
+    std::vector<Size> sizes{};              // The size that each image has to have, upright, or none.
+
+    // Throws MediaError if an image of that size is not the one that the changes are for.
+    [[nodiscard]] CropAndFlip of(std::size_t image, Size size) const;
 };
 
 // How the images of a batch are read.
@@ -45,6 +50,10 @@ struct BatchOptions {
     std::optional<int>
         page{};  // The page of each TIFF; counted from the end if it is negative. None: the first picture.
 };
+
+// Returns the place of a page of a TIFF, counted from the end if it is negative; nothing for the first picture of any
+// image. Throws MediaError if there is no such page.
+std::optional<std::uint64_t> page_of(Bytes bytes, std::optional<int> page);
 
 struct Failure {
     std::size_t index;

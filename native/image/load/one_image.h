@@ -6,6 +6,7 @@
 #include "core/buffer.h"
 #include "core/bytes.h"
 #include "core/files.h"
+#include "image/augment/pixel_steps.h"
 #include "image/plan/image_plan.h"
 #include "image/planes/yuv_resizer.h"
 #include "image/resize/resizer.h"
@@ -22,7 +23,9 @@ struct ThreadScratch {
     DecoderSet decoders;
     Resizer resizer;
     PlaneResizer plane_resizer;
-    AlignedBuffer pixels;  // Of an image whose colours change on the way to its place.
+    AlignedBuffer pixels;   // Of an image whose colours change on the way to its place.
+    AlignedBuffer decoded;  // Of an image with several views.
+    PixelScratch steps;
     YuvResizer yuv_resizer;
 };
 

@@ -145,7 +145,7 @@ ChromaPlan plan_chroma(const ImageShape& shape, const Resampling& resampling, in
 
 }  // namespace
 
-ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
+ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop, int least_eighths) {
     check_crop(crop.box, shape.upright());
     Placement placement = place(crop.box.size(), options.target, options.fit);
     if (options.center != Size{}) {
@@ -158,7 +158,7 @@ ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const 
     ImagePlan plan;
     plan.canvas = placement.canvas;
     if (!options.exact && shape.scalable && options.interpolation != Interpolation::kNearest) {
-        plan.eighths = fraction(crop.box.size(), placement.image, options.interpolation);
+        plan.eighths = std::max(fraction(crop.box.size(), placement.image, options.interpolation), least_eighths);
     }
     const Orientation& orientation = shape.orientation;
     const Box box = orientation.stored_box(crop.box, shape.stored);

@@ -32,7 +32,9 @@ struct ImagePlan {
     Target target;
 };
 
-// Throws MediaError if the crop lies outside of the image, or the output would be too large.
-ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
+// The image is decoded at no smaller fraction than `least_eighths`. Throws MediaError if the crop lies outside of the
+// image, or the output would be too large.
+ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop,
+                     int least_eighths = 1);
 
 }  // namespace spdl

@@ -16,7 +16,22 @@ struct DrawKey {
 };
 
 // The purpose of an image's random numbers. Numbers for different purposes are independent.
-enum class Purpose : std::uint64_t { kCrop = 0, kFlip = 1, kJitter = 2 };
+enum class Purpose : std::uint64_t {
+    kCrop = 0,
+    kFlip = 1,
+    kJitter = 2,
+    kPolicy = 16,
+    kJitterHappens,
+    kGrayscale,
+    kBlurHappens,
+    kBlur,
+    kSolarize,
+    kPosterize,
+    kEqualize,
+    kAutocontrast,
+    kSharpness,
+    kErase,
+};
 
 // The random numbers of one image for one purpose: splitmix64 (G. Steele et al., 2014), seeded with a hash of the key,
 // the image and the purpose.

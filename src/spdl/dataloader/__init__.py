@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
+    from spdl.dataloader._media.pixel_changes import RandAugment, TrivialAugment
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
     from spdl.dataloader._table.table_loader import TableLoader
     from spdl.dataloader._text.counts import TokenCounts
@@ -50,6 +51,7 @@ __all__ = [
     "Pipeline",
     "PipelineBuilder",
     "PyTorchDataLoader",
+    "RandAugment",
     "SampleFailure",
     "SoundBatch",
     "TableBatch",
@@ -59,6 +61,7 @@ __all__ = [
     "TextStatistics",
     "TokenCounts",
     "Tokenize",
+    "TrivialAugment",
     "get_pytorch_dataloader",
 ]
 
@@ -73,12 +76,14 @@ _MODULES = {
     "ImageShards": "_media.image_shards",
     "Pack": "_text.pack",
     "PyTorchDataLoader": "_pytorch.loader",
+    "RandAugment": "_media.pixel_changes",
     "TableLoader": "_table.table_loader",
     "TextBatch": "_text.text_batch",
     "TextLoader": "_text.text_loader",
     "TextStatistics": "_text.text_loader",
     "TokenCounts": "_text.counts",
     "Tokenize": "_text.tokenize",
+    "TrivialAugment": "_media.pixel_changes",
     "get_pytorch_dataloader": "_pytorch.loader",
 }
 

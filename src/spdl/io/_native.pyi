@@ -434,6 +434,61 @@ class ColorJitter:
     ) -> None: ...
     def draw(self, index: int) -> list[tuple[str, float]]: ...
 
+class PixelAugment:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        epoch: int,
+        indices: list[int],
+        policy: str,
+        num_ops: int,
+        magnitude: int,
+        bins: int,
+        jitter: float,
+        brightness: tuple[float, float],
+        contrast: tuple[float, float],
+        saturation: tuple[float, float],
+        hue: tuple[float, float],
+        grayscale: float,
+        blur: float,
+        blur_sigma: tuple[float, float],
+        blur_kernel: int,
+        solarize: float,
+        solarize_threshold: float,
+        posterize: float,
+        posterize_bits: int,
+        equalize: float,
+        autocontrast: float,
+        sharpness: float,
+        sharpness_factor: float,
+    ) -> None: ...
+    def draw(self, index: int, width: int, height: int) -> list[tuple[str, float]]: ...
+
+class RandomErase:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        epoch: int,
+        indices: list[int],
+        probability: float,
+        scale: tuple[float, float],
+        ratio: tuple[float, float],
+    ) -> None: ...
+    def erase(self, *, images: Any, size: tuple[int, int], planes: bool, channels: int, values: bytes) -> None: ...
+
+class View:
+    def __init__(
+        self,
+        *,
+        request: Request,
+        boxes: list[tuple[int, int, int, int]],
+        random: RandomCrop | None,
+        flips: list[bool],
+        augment: PixelAugment | None,
+    ) -> None: ...
+
 class DemuxOptions:
     def __init__(
         self, format_name: str, format_options: list[tuple[str, str]], buffer_size: int, bsf: str, for_ffmpeg: bool
@@ -498,6 +553,15 @@ def coco_masks(
     wide: bool,
     masks: Any,
 ) -> None: ...
+def load_views(
+    *,
+    sources: tuple[Any, ...],
+    groups: list[list[View]],
+    demux: DemuxOptions,
+    decode: DecodeOptions,
+    num_threads: int,
+    page: int | None,
+) -> tuple[list[CPUBuffer], list[tuple[int, str]]]: ...
 def load_sounds(
     *,
     sources: tuple[Any, ...],

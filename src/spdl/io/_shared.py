@@ -17,6 +17,7 @@ from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_tensors
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
+from spdl.io._image.views import ImageView, erase_rectangles, load_image_views, make_pixel_augment
 from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts
 from spdl.io._text.pad import Padding
 from spdl.io._text.rows import PackedRow, PackedRows
@@ -30,6 +31,7 @@ __all__ = [
     "BytesReader",
     "CachePath",
     "ChangedError",
+    "ImageView",
     "OneVersion",
     "PackedRow",
     "PackedRows",
@@ -42,6 +44,7 @@ __all__ = [
     "check_regular",
     "decompressed",
     "describe",
+    "erase_rectangles",
     "has_header",
     "is_compressed",
     "is_index_of",
@@ -49,6 +52,8 @@ __all__ = [
     "is_url",
     "is_zstd",
     "kept_arrays",
+    "load_image_views",
+    "make_pixel_augment",
     "map_regular",
     "map_tensors",
     "name_path",

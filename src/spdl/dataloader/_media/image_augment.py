@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from spdl._check import check_number, positive, refuse
 from spdl._random_key import random_key
-from spdl.io import ImageOptions, random_color_jitter, random_flip, random_resized_crop
+from spdl.dataloader._media.pixel_changes import (
+    RandAugment,
+    TrivialAugment,
+    check_pixel_changes,
+    check_probability,
+    make_changes,
+    view_seed,
+)
+from spdl.io import ImageOptions, random_color_jitter, random_resized_crop
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,35 @@ class ImageAugment:
             Beta(cutmix, cutmix). 1 is usual. With `mixup` too, either is drawn with the same probability.
         num_classes: The number of classes, for mixed labels: they become float32 (B, num_classes), the shares of the
             classes. None takes the number of the source's ``classes``.
+        policy: A `RandAugment` or `TrivialAugment`, which comes before the other changes of pixels. It moves pixels,
+            too.
+        jitter: The probability that an image changes by `brightness`, `contrast`, `saturation` and `hue`.
+        grayscale: The probability that an image becomes gray.
+        blur: The probability of a Gaussian blur.
+        blur_sigma: The least and the greatest standard deviation of a blur, in pixels of the result.
+        blur_kernel: The pixels across which a blur weighs, an odd number. None takes the next odd number to a tenth of
+            the shorter side, as SimCLR does: 23 of 224 pixels.
+        solarize: The probability that the values from `solarize_threshold` on are inverted.
+        solarize_threshold: The least value that is inverted, of 0 to 255.
+        posterize: The probability that all values keep only their `posterize_bits` upper bits.
+        posterize_bits: How many of 8 bits stay.
+        equalize: The probability that the histogram of each channel is made even.
+        autocontrast: The probability that the values of each channel are spread from 0 to 255.
+        sharpness: The probability that the sharpness changes.
+        sharpness_factor: The factor of sharpness: 0 smooths, 1 changes nothing, and 2 sharpens.
+        erase: The probability that a random rectangle of an image is overwritten, as torchvision's ``RandomErasing``
+            does, after `mean` and `std`.
+        erase_scale: The least and the greatest share of the image's area that such a rectangle has.
+        erase_ratio: The least and the greatest ratio of height to width of it.
+        erase_value: The value of its pixels in the batch, or one for each channel. 0 is black, or the mean if `mean` is
+            given.
+        size: The size of a view in pixels, if it is not the loader's: one side of a square, or width and height. Only
+            for the loader's ``views``.
+
+    The changes of pixels come after the resize, in the order of these fields: `policy`, the jitter, `grayscale`,
+    `blur`, `solarize`, `posterize`, `equalize`, `autocontrast` and `sharpness`. Each gives what torchvision's function
+    of the same name gives of the same bytes, to a level or so (it cuts off fractions, which are rounded here). The
+    probabilities are independent of each other.
 
     Raises:
         TypeError, ValueError: If a field is not as described; the message names it.
@@ -68,6 +105,44 @@ class ImageAugment:
     """The parameter of CutMix; 0 is none."""
     num_classes: int | None = None
     """The number of classes, for mixed labels."""
+    policy: RandAugment | TrivialAugment | None = None
+    """The policy of automatic augmentation."""
+    jitter: float = 1.0
+    """The probability that colours change."""
+    grayscale: float = 0.0
+    """The probability of gray."""
+    blur: float = 0.0
+    """The probability of a blur."""
+    blur_sigma: tuple[float, float] = (0.1, 2.0)
+    """The standard deviation of a blur."""
+    blur_kernel: int | None = None
+    """The pixels across which a blur weighs."""
+    solarize: float = 0.0
+    """The probability that bright values are inverted."""
+    solarize_threshold: float = 128
+    """The least value that is inverted."""
+    posterize: float = 0.0
+    """The probability of fewer bits."""
+    posterize_bits: int = 4
+    """How many bits stay."""
+    equalize: float = 0.0
+    """The probability of an even histogram."""
+    autocontrast: float = 0.0
+    """The probability of the full range of values."""
+    sharpness: float = 0.0
+    """The probability that the sharpness changes."""
+    sharpness_factor: float = 2.0
+    """The factor of sharpness."""
+    erase: float = 0.0
+    """The probability that a rectangle is overwritten."""
+    erase_scale: tuple[float, float] = (0.02, 0.33)
+    """The share of the area that is overwritten."""
+    erase_ratio: tuple[float, float] = (0.3, 3.3)
+    """The ratio of height to width of the rectangle."""
+    erase_value: float | tuple[float, ...] = 0.0
+    """What is put there."""
+    size: int | tuple[int, int] | None = None
+    """The size of a view."""
 
     @property
     def changes_colors(self) -> bool:
@@ -97,10 +172,39 @@ class ImageAugment:
         if self.num_classes is not None:
             positive("num_classes", self.num_classes)
         random_resized_crop([], seed=0, epoch=0, scale=self.scale or (1, 1), ratio=self.ratio)
-        accepted = "a number from 0 to 1"
-        if not 0 <= check_number("flip", self.flip, accepted) <= 1:
-            refuse(ValueError, "flip", accepted, self.flip)
-        random_flip([], seed=0, epoch=0, probability=self.flip)
+        check_probability("flip", self.flip)
+        check_pixel_changes(self)
+
+    def steps(
+        self, index: int, *, seed: int, epoch: int, size: tuple[int, int], view: int = 0
+    ) -> list[tuple[str, float]]:
+        """Return how the pixels of an image change, after its crop and flip.
+
+        Args:
+            index: The position of the image in the source.
+            seed: The loader's seed.
+            epoch: The number of the epoch.
+            size: The width and height of the result.
+            view: The number of the view, for the loader's ``views``.
+
+        Returns:
+            The name and the parameter of each step, in their order: ``"brightness"``, ``"contrast"``, ``"saturation"``
+            and ``"sharpness"`` with their factor, ``"hue"`` with the turn, ``"blur"`` with the standard deviation,
+            ``"solarize"`` with the threshold, ``"posterize"`` with the bits, ``"shear_x"`` and ``"shear_y"`` with the
+            tangent, ``"translate_x"`` and ``"translate_y"`` with the pixels, ``"rotate"`` with the degrees against the
+            clock, and ``"grayscale"``, ``"equalize"`` and ``"autocontrast"`` with 0.
+
+        Raises:
+            TypeError: If an argument is not an int, or two, or one is negative.
+
+        Example:
+            >>> ImageAugment(solarize=1).steps(7, seed=0, epoch=0, size=(224, 224))
+            [('solarize', 128.0)]
+        """
+        steps: list[tuple[str, float]] = make_changes(self, [], seed=view_seed(seed, view), epoch=epoch).draw(
+            index, *size
+        )
+        return steps
 
 
 # Separates these random numbers from others of the same image.

@@ -13,8 +13,10 @@ from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import Pad
 from spdl.dataloader._media.batches import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
+from spdl.dataloader._media.image_views import Views, ViewsReader, make_view, parse_views
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
+from spdl.dataloader._media.pixel_changes import changes_pixels, check_has_colors, make_eraser
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import (
     ImageOptions,
@@ -26,6 +28,7 @@ from spdl.io import (
     random_resized_crop,
     to_numpy,
 )
+from spdl.io._shared import load_image_views
 from spdl.source import EpochOrder
 
 
@@ -52,10 +55,13 @@ class ImageReader(MediaReader):
         num_classes: int | None,
         final: PictureFormat | None,
     ) -> None:
+        if augment is not None:
+            check_has_colors(options, augment)
         self._augment = augment
         self._seed = seed
         self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
         self._final = final
+        self._eraser = make_eraser(options, augment, seed)
         read = options if final is None else final.seen
         # A random crop has its own shape, and fills the size.
         self._options = read if augment is None or augment.scale is None else dataclasses.replace(read, mode="stretch")
@@ -67,6 +73,10 @@ class ImageReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        if self._augment is not None and changes_pixels(self._augment):
+            view = make_view(self._options, self._augment, columns["index"], seed=self._seed, epoch=epoch)
+            (views,), failures = load_image_views(columns["image"], [[view]], num_threads=num_threads)
+            return {"image": to_numpy(views)[0]}, failures
         crop: RandomResizedCrop | None = None
         flip: bool | list[bool] = False
         jitter: RandomColorJitter | None = None
@@ -106,7 +116,9 @@ class ImageReader(MediaReader):
         return self._final.write(results, names, num_threads=num_threads)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Mix the images and labels of a batch, if mixing was asked for."""
+        """Erase parts of images, and mix the images and labels of a batch, if that was asked for."""
+        if self._eraser is not None:
+            self._eraser.erase(fields["image"], fields["index"], epoch)
         return fields if self._mixer is None else self._mixer.mix(fields, epoch)
 
 
@@ -149,6 +161,13 @@ class ImageLoader(MediaLoader[ImageBatch]):
         dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``. None is ``"float32"``.
         mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
         std: A divisor for each channel, applied afterwards. None is 1.
+        views: Several views of each image, which are drawn independently from one decode. A number takes as many by
+            `augment`; a sequence has an `ImageAugment` for each view. The first view is what a loader without views
+            would give. ``batch.image`` is then (V, B, C, H, W), so ``for (first, second), labels in loader`` works.
+            Views of other sizes have other names: ``views={"image": [...], "local": [...]}``, where the views of
+            ``"local"`` have the same ``ImageAugment(size=...)``, and become ``batch.local``. With `views`, `transform`
+            is None, and images are not mixed; `batch_transform` gets all views. None loads each image once, as
+            (B, C, H, W).
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. It has more fields.
         transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
@@ -211,6 +230,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         *,
         size: int | tuple[int, int] | None = None,
         augment: Augment = "eval",
+        views: Views = None,
         shuffle: bool = False,
         order: EpochOrder | None = None,
         seed: int = 0,
@@ -244,11 +264,19 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "std": std,
         }
         self.options = make_options(size, options, given)
-        final = None if transform is None else PictureFormat(self.options, output)
+        reader: MediaReader
+        if views is None:
+            final = None if transform is None else PictureFormat(self.options, output)
+            reader = ImageReader(self.options, _make_augment(augment), seed, _count_classes(source), final)
+        else:
+            if transform is not None:
+                accepted = "None with `views`; `batch_transform` gets all of them"
+                refuse(ValueError, "transform", accepted, transform)
+            reader = ViewsReader(self.options, parse_views(views, _make_augment(augment)), seed)
         super().__init__(
             source,
             batch_size,
-            ImageReader(self.options, _make_augment(augment), seed, _count_classes(source), final),
+            reader,
             shuffle=shuffle,
             order=order,
             seed=seed,
@@ -275,6 +303,8 @@ def _count_classes(source: object) -> int | None:
 
 def _make_augment(augment: Augment) -> ImageAugment | None:
     if isinstance(augment, ImageAugment):
+        if augment.size is not None:
+            refuse(ValueError, "augment.size", "None but in `views`: the loader's `size` says it", augment.size)
         return augment
     if augment not in ("train", "eval"):
         refuse(ValueError, "augment", "'train', 'eval' or an ImageAugment", augment)

@@ -1,0 +1,198 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/buffer.h"
+#include "bindings/image_objects.h"
+#include "bindings/modules.h"
+#include "bindings/native_call.h"
+#include "bindings/python_bytes.h"
+#include "core/buffer.h"
+#include "image/augment/pixel_augment.h"
+#include "image/augment/random_erase.h"
+#include "image/load/batch.h"
+#include "image/load/views.h"
+#include "image/plan/random_crop.h"
+#include "media/options.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+using Range = std::pair<double, double>;
+
+// The names of the steps, in the order of PixelOp.
+constexpr const char* kStepNames[] = {"identity",  "shear_x",    "shear_y",      "translate_x", "translate_y",
+                                      "rotate",    "brightness", "saturation",   "contrast",    "sharpness",
+                                      "posterize", "solarize",   "autocontrast", "equalize",    "hue",
+                                      "grayscale", "blur"};
+
+Policy parse_policy(std::string_view name) {
+    return name == "rand" ? Policy::kRandAugment : name == "trivial" ? Policy::kTrivialAugment : Policy::kNone;
+}
+
+void bind_pixel_augment(nb::module_& module) {
+    nb::class_<PixelAugment>(module, "PixelAugment")
+        .def(
+            "__init__",
+            [](PixelAugment* self, std::uint64_t seed, std::uint64_t epoch, std::vector<std::uint64_t> indices,
+               std::string_view policy, int num_ops, int magnitude, int bins, double jitter, Range brightness,
+               Range contrast, Range saturation, Range hue, double grayscale, double blur, Range blur_sigma,
+               int blur_kernel, double solarize, double solarize_threshold, double posterize, int posterize_bits,
+               double equalize, double autocontrast, double sharpness, double sharpness_factor) {
+                const DrawKey key{seed, epoch};
+                new (self) PixelAugment{key,
+                                        std::move(indices),
+                                        {parse_policy(policy), num_ops, magnitude, bins},
+                                        jitter,
+                                        {key, brightness, contrast, saturation, hue, {}},
+                                        grayscale,
+                                        blur,
+                                        blur_sigma,
+                                        blur_kernel,
+                                        solarize,
+                                        solarize_threshold,
+                                        posterize,
+                                        posterize_bits,
+                                        equalize,
+                                        autocontrast,
+                                        sharpness,
+                                        sharpness_factor};
+            },
+            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("policy"), nb::arg("num_ops"),
+            nb::arg("magnitude"), nb::arg("bins"), nb::arg("jitter"), nb::arg("brightness"), nb::arg("contrast"),
+            nb::arg("saturation"), nb::arg("hue"), nb::arg("grayscale"), nb::arg("blur"), nb::arg("blur_sigma"),
+            nb::arg("blur_kernel"), nb::arg("solarize"), nb::arg("solarize_threshold"), nb::arg("posterize"),
+            nb::arg("posterize_bits"), nb::arg("equalize"), nb::arg("autocontrast"), nb::arg("sharpness"),
+            nb::arg("sharpness_factor"))
+        .def(
+            "draw",
+            [](const PixelAugment& self, std::uint64_t index, int width, int height) {
+                std::vector<PixelStep> drawn;
+                self.draw(index, {width, height}, drawn);
+                std::vector<std::pair<std::string, double>> steps;
+                for (const PixelStep& step : drawn) {
+                    steps.emplace_back(kStepNames[static_cast<std::size_t>(step.op)], step.value);
+                }
+                return steps;
+            },
+            nb::arg("index"), nb::arg("width"), nb::arg("height"));
+}
+
+void bind_random_erase(nb::module_& module) {
+    nb::class_<RandomErase>(module, "RandomErase")
+        .def(
+            "__init__",
+            [](RandomErase* self, std::uint64_t seed, std::uint64_t epoch, std::vector<std::uint64_t> indices,
+               double probability, Range scale,
+               Range ratio) { new (self) RandomErase{{seed, epoch}, probability, scale, ratio, std::move(indices)}; },
+            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("probability"),
+            nb::arg("scale"), nb::arg("ratio"))
+        .def(
+            "erase",
+            [](const RandomErase& self, const nb::object& images, std::pair<int, int> size, bool planes,
+               std::size_t channels, const nb::handle values) {
+                const PythonBytes cells(values);
+                const std::optional<Memory> memory = take_memory(images);
+                const Size sides{size.first, size.second};
+                const std::size_t bytes = rgb_bytes(sides) / 3 * cells.get().size() * self.indices.size();
+                if (!memory || memory->size != bytes) {
+                    throw nb::value_error("the images do not fit the indices");
+                }
+                const NativeCall native("erase");
+                erase(self, {sides, channels, planes}, cells.get(), memory->data);
+            },
+            nb::kw_only(), nb::arg("images"), nb::arg("size"), nb::arg("planes"), nb::arg("channels"),
+            nb::arg("values"));
+}
+
+// A view as Python passes it.
+struct ViewArguments {
+    LoadOptions options;
+    std::vector<BoxSides> boxes;
+    std::optional<RandomCrop> random;
+    std::vector<bool> flips;
+    std::optional<PixelAugment> augment;
+
+    [[nodiscard]] CropsAndFlips changes() const {
+        return make_crops(boxes, random ? &*random : nullptr, flips, nullptr, augment ? &*augment : nullptr);
+    }
+};
+
+using Failures = std::vector<std::pair<std::size_t, std::string>>;
+
+// The views of a group have one size and format, and one array: (views, images, ...).
+std::pair<std::vector<CpuBuffer>, Failures> load_groups(const nb::tuple& sources,
+                                                        const std::vector<std::vector<const ViewArguments*>>& groups,
+                                                        const DemuxOptions& demux, const DecodeOptions& decode,
+                                                        int num_threads, std::optional<int> page) {
+    const Inputs inputs(sources);
+    std::vector<Buffer> arrays;
+    std::vector<View> views;
+    for (const std::vector<const ViewArguments*>& group : groups) {
+        const LoadOptions& options = group.at(0)->options;
+        std::vector<std::size_t> shape = options.format.shape(inputs.inputs.size(), options.target);
+        shape.insert(shape.begin(), group.size());
+        const Buffer& array = arrays.emplace_back(allocate(std::move(shape), options.format.type()));
+        for (std::size_t i = 0; i < group.size(); ++i) {
+            views.push_back({&group[i]->options, group[i]->changes(), array.data + i * (array.bytes() / group.size())});
+        }
+    }
+    LoadedViews loaded;
+    {
+        const NativeCall native("load_image_views");
+        loaded = load_views(inputs.inputs, views, {demux, decode, num_threads, true, page});
+    }
+    if (loaded.dropped_pages) {
+        warn_of_pages();
+    }
+    Failures failures;
+    for (Failure& failure : loaded.failures) {
+        failures.emplace_back(failure.index, std::move(failure.reason));
+    }
+    std::vector<CpuBuffer> buffers;
+    for (Buffer& array : arrays) {
+        buffers.emplace_back(std::move(array));
+    }
+    return {std::move(buffers), std::move(failures)};
+}
+
+void bind_views(nb::module_& module) {
+    nb::class_<ViewArguments>(module, "View")
+        .def(
+            "__init__",
+            [](ViewArguments* self, const LoadOptions& options, std::vector<BoxSides> boxes, const RandomCrop* random,
+               std::vector<bool> flips, const PixelAugment* augment) {
+                new (self)
+                    ViewArguments{options, std::move(boxes), random == nullptr ? std::nullopt : std::optional(*random),
+                                  std::move(flips), augment == nullptr ? std::nullopt : std::optional(*augment)};
+            },
+            nb::kw_only(), nb::arg("request"), nb::arg("boxes"), nb::arg("random").none(), nb::arg("flips"),
+            nb::arg("augment").none());
+    module.def("load_views", &load_groups, nb::kw_only(), nb::arg("sources"), nb::arg("groups"), nb::arg("demux"),
+               nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
+}
+
+}  // namespace
+
+void bind_augment(nb::module_& module) {
+    bind_pixel_augment(module);
+    bind_random_erase(module);
+    bind_views(module);
+}
+
+}  // namespace spdl
