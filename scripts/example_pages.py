@@ -138,6 +138,15 @@ def audio_keywords(record: Record) -> list[str]:
     return video_classification(record)
 
 
+def self_supervised(record: Record) -> list[str]:
+    """Say what was learnt without labels."""
+    first, last = record["rows"][0], record["rows"][-1]
+    return [
+        f"The loss fell from {first['loss']:.2f} to {last['loss']:.2f}.",
+        f"In the end, the nearest photo is of the same class for {last['accuracy']:.0%} of the photos.",
+    ]
+
+
 def resume_training(record: Record) -> list[str]:
     """Say how often the run was stopped, and whether its losses are the same."""
     rows = record["rows"]
@@ -193,6 +202,7 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
         image_classification,
         video_classification,
         audio_keywords,
+        self_supervised,
         resume_training,
         pretrain_text,
         headspace,

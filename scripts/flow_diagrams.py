@@ -231,6 +231,17 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "self_supervised": (
+        (
+            "ImageLoader and training loop",
+            (
+                Step("data", "ImageList", "photos"),
+                Step("thread", "decode", "once for each photo"),
+                Step("thread", "two views", "crop, flip, colours, blur"),
+                Step("main", "train", "which views are of one photo?"),
+            ),
+        ),
+    ),
     "resume_training": (
         (
             "An undisturbed run",

@@ -69,6 +69,10 @@ def _shares_are_shares(rows: list[Row]) -> bool:
     return all(0 <= row[key] <= 1 for row in rows for key in ("held_out", "accuracy", "data_share"))
 
 
+def _loss_falls(rows: list[Row]) -> bool:
+    return rows[-1]["loss"] < rows[0]["loss"]
+
+
 def _losses_are_the_same(rows: list[Row]) -> bool:
     return all(row["loss"] == row["resumed_loss"] for row in rows)
 
@@ -95,6 +99,7 @@ PROGRAMS = {
     ),
     "video_classification": Expected("epoch  clips/s", 2, "clips_per_second", None, _shares_are_shares),
     "audio_keywords": Expected("epoch  sounds/s", 2, "sounds_per_second", None, _shares_are_shares),
+    "self_supervised": Expected("epoch  photos/s", 2, "images_per_second", "--photos", _loss_falls),
     "resume_training": Expected("step      loss  when resumed", 8, "loss", "--photos", _losses_are_the_same),
     "pretrain_text": Expected("step      loss  when killed and resumed", 12, "loss", None, _losses_are_the_same),
     "noisy_neighbour": Expected(

@@ -173,7 +173,7 @@ class ViewLoader {
     static void resize(const PlannedView& view, const KeptRows& rows, const Box& kept, const Canvas& canvas,
                        Resizer& resizer) {
         if (view.plan.black) {
-            resizer.blacken(canvas);
+            resizer.pad(canvas);
             return;
         }
         resizer.prepare(view.plan.resampling);
