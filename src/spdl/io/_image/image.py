@@ -202,7 +202,8 @@ def load_image(
             and all loaded pages together, may have the ``max_pixels`` of the `decode_config`. Several must have one
             size and pixel format, either stored or by `filter_desc`. libtiff decodes them: other formats are errors,
             and so are configurations that ask for FFmpeg. None loads the first picture, or, if that says that it is a
-            smaller version, the one below it.
+            smaller version, the one below it; a UserWarning says if other pages are left out that are more than smaller
+            versions and masks.
         device_config: The GPU to copy the image to after the CPU has decoded it; see `cuda_config` and
             `transfer_buffer`. None leaves it in main memory.
         name: The image's name in errors. The default is the path, or the number of bytes.
