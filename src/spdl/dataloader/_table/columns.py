@@ -63,9 +63,13 @@ class Numbers(Column):
         found = _to_numbers(array, self._kept)
         return found if self.fill is None else found.fill_null(self._scalar)
 
-    def to_numpy(self, array: Any) -> NDArray[Any]:
+    def view(self, array: Any) -> NDArray[Any]:
+        """Return rows as an array that may share their memory."""
         # Zeros are not a guess: the mask shows them.
         return _view(array.fill_null(0) if array.null_count else array, self.dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        return _own(self.view(array))
 
 
 class Codes(Column):
@@ -89,8 +93,12 @@ class Codes(Column):
         codes = places.take(text.indices)
         return codes if self.fill is None else codes.fill_null(self.fill)
 
-    def to_numpy(self, array: Any) -> NDArray[Any]:
+    def view(self, array: Any) -> NDArray[Any]:
+        """Return rows as an array that may share their memory."""
         return _view(array.fill_null(-1) if array.null_count else array, self.dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        return _own(self.view(array))
 
 
 class Lists(Column):
@@ -270,11 +278,11 @@ def _to_numbers(array: Any, kept: Any) -> Any:
 
 
 def _view(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of Arrow without nulls as one of numpy that may be written, and shares its memory if it can."""
+    """Return an array of Arrow without nulls as one of numpy, which shares its memory."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.empty(0, dtype)
-    return _own(np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize))
+    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:

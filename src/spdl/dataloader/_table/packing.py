@@ -55,7 +55,7 @@ class Packing:
         if not self._columns:
             return pa.table(rest)
         records = np.zeros(count, self._record)
-        values = [np.ascontiguousarray(column.to_numpy(columns[column.name])) for column in self._columns]
+        values = [column.view(columns[column.name]) for column in self._columns]
         if count:
             fields = self._record.fields
             assert fields is not None
