@@ -372,7 +372,7 @@ def load_image_batch(
 
     failures = [LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons]
     loaded: CPUBuffer | CUDABuffer = settle(
-        buffer, failures, errors, len(given), lambda it: describe(inputs[it.index], url_of(it.source))
+        buffer, failures, errors, f"{len(given)} images", lambda it: describe(inputs[it.index], url_of(it.source))
     )
     return _bring(loaded, device_config)
 

@@ -38,16 +38,16 @@ def settle(
     buffer: BufferT | None,
     failures: Sequence[LoadFailure],
     errors: OnError,
-    count: int,
+    inputs: str,
     describe: Callable[[LoadFailure], str],
 ) -> BufferT:
-    """Return a batch of `count` inputs that knows its failures.
+    """Return a batch that knows its failures. `inputs` says of what, such as "3 images".
 
     Raises:
         LoadError: If there are failures, and these are to be raised, or nothing was loaded.
     """
     if failures and (errors == "raise" or buffer is None):
-        raise LoadError(_summary(failures, errors, count, describe), tuple(failures))
+        raise LoadError(_summary(failures, errors, inputs, describe), tuple(failures))
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if failures:
@@ -56,9 +56,9 @@ def settle(
 
 
 def _summary(
-    failures: Sequence[LoadFailure], errors: OnError, count: int, describe: Callable[[LoadFailure], str]
+    failures: Sequence[LoadFailure], errors: OnError, inputs: str, describe: Callable[[LoadFailure], str]
 ) -> str:
-    lines = [f"{len(failures)} of {count} images could not be loaded"]
+    lines = [f"{len(failures)} of {inputs} could not be loaded"]
     lines += [f"  srcs[{each.index}], {describe(each)}: {each.reason}" for each in failures[:_SHOWN_FAILURES]]
     if len(failures) > _SHOWN_FAILURES:
         lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
@@ -66,7 +66,7 @@ def _summary(
         lines.append("The size of their zeros is unknown: give both width and height.")
     if errors == "raise":
         lines.append(
-            'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '
+            'Pass on_error="skip" to leave these out of the batch, or on_error="zero" to keep their places; its '
             "`failures` then lists them."
         )
     return "\n".join(lines)

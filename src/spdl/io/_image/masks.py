@@ -114,7 +114,7 @@ def load_mask_batch(
         decode_config=decode_config,
     )
     failures = [LoadFailure(index, given[index], reason) for index, reason in reasons]
-    return settle(buffer, failures, errors, len(given), _describe)
+    return settle(buffer, failures, errors, f"{len(given)} masks", _describe)
 
 
 def _describe(failure: LoadFailure) -> str:
