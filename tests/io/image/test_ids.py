@@ -357,7 +357,7 @@ def test_load_mask_batch_says_why_a_mask_fails(kind: str) -> None:
     [
         ([np.zeros((2, 2), np.uint8), np.zeros((2, 2), np.float32)], {}, TypeError, r"`srcs\[1\]`.* integers or bools"),
         ([np.zeros((0, 2), np.uint8)], {}, TypeError, r"`srcs\[0\]`"),
-        ([np.zeros((2, 2, 1), np.uint8)], {}, TypeError, r"`srcs\[0\]`"),
+        ([np.zeros((2, 2, 1), np.uint8)], {}, TypeError, r"`srcs\[0\]` must be an array \(H, W\)"),
         ([], {}, ValueError, "`srcs`"),
         ([np.zeros((2, 2), np.uint8)], {"dtype": "float32"}, ValueError, "`dtype`"),
         ([np.zeros((2, 2), np.uint8)], {"pad_value": 256}, ValueError, "`pad_value`"),

@@ -200,12 +200,12 @@ def _hold(source: Any, index: int) -> Any:
     Raises:
         TypeError: If it is an array of other values.
     """
-    if getattr(source, "ndim", None) != _SIDES:
-        return None
+    if getattr(source, "ndim", 1) == 1:
+        return None  # Encoded bytes may be an array, too.
     import numpy as np  # noqa: PLC0415 - only with arrays.
 
     array = np.asarray(source)
-    if array.dtype.kind not in "bui" or not array.size:
+    if array.ndim != _SIDES or array.dtype.kind not in "bui" or not array.size:
         refuse(TypeError, f"srcs[{index}]", "an array (H, W) of integers or bools, or a file", source)
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
