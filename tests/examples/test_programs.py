@@ -70,7 +70,7 @@ def _shares_are_shares(rows: list[Row]) -> bool:
 
 
 def _loss_falls(rows: list[Row]) -> bool:
-    return rows[-1]["loss"] < rows[0]["loss"]
+    return bool(rows[-1]["loss"] < rows[0]["loss"])
 
 
 def _losses_are_the_same(rows: list[Row]) -> bool:
