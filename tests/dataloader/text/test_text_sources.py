@@ -13,7 +13,7 @@ from tests.dataloader.text.texts import END, documents_in, letters, rows_of, wor
 
 from spdl.dataloader import TextLoader, Tokenize
 from spdl.io import LoadError
-from spdl.source import HuggingFaceDataset, JsonLines, MappedRecords, ParquetFiles, StreamedJsonLines
+from spdl.source import HuggingFaceDataset, JsonLines, MappedRecords, ParquetFiles, StreamedJsonLines, TokenFiles
 from spdl.testing import assert_resumes_exactly
 
 tokenize = Tokenize(letters, eos_token_id=END)
@@ -262,3 +262,27 @@ def test_text_loader_maps_records_before_it_tokenizes(tmp_path: Path) -> None:
     lines = JsonLines(write_lines(tmp_path / "a.jsonl", [{"q": "a", "a": "b"}]), cache=tmp_path)
     (batch,) = alone(MappedRecords(lines, lambda record: f"{record['q']}?{record['a']}"), 1, length=4)
     assert batch.tokens.tolist() == [[*letters("a?b"), END]]
+
+
+def test_text_loader_fails_documents_that_do_not_name_their_corpus() -> None:
+    records = [{"text": "ab", "kind": "web"}, {"text": "cd"}, {"text": "ef", "kind": 3}, "gh"]
+    with pytest.raises(LoadError, match="the record has no field 'kind', which `corpora` names"):
+        list(alone(records, 1, length=8, corpora="kind"))
+    loader = alone(records, 1, length=8, corpora="kind", on_error="skip")
+    list(loader)
+    assert [failure.index for failure in loader.failures] == [1, 2, 3]
+    assert list(loader.statistics().corpora) == ["web"]
+    assert loader.statistics().corpora["web"].tokens == loader.statistics().tokens.tokens == 3
+
+
+def test_text_loader_packs_token_files_of_the_same_names_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for run, lengths in enumerate([[3, 4, 5], [5, 2, 1]]):
+        folder = tmp_path / str(run)
+        folder.mkdir()
+        np.arange(sum(lengths), dtype="<u2").tofile(folder / "a.ds")
+        np.cumsum(lengths).astype("<u8").tofile(folder / "a.ds.index")
+        loader = alone(TokenFiles(folder / "a.ds"), 1, length=6, tokenizer=None)
+        found = documents_in(loader)
+        assert [len(found[number]) for number in range(3)] == lengths
+        assert loader.statistics().tokens.tokens == sum(lengths)

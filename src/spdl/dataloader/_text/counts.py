@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdl._check import check_instance, check_int, check_str, refuse
+from spdl._check import check_instance, check_int, check_str, refuse, show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,12 +144,27 @@ class Corpora:
             refuse(ValueError, "corpora", accepted, dict(given))
         self.starts = np.array([*accumulate(counts, initial=0)], np.int64)
 
-    def name_of(self, index: int, record: Any) -> str | None:
-        """Return the corpus of a document; None if its record does not say it."""
-        if self.field is None:
-            return self.names[int(self.starts.searchsorted(index, "right")) - 1]
-        name = record.get(self.field) if isinstance(record, Mapping) else None
-        return None if name is None else str(name)
+    def name_at(self, index: int) -> str:
+        """Return the corpus of the document at a position, without `field`."""
+        return self.names[int(self.starts.searchsorted(index, "right")) - 1]
+
+    def name_in(self, record: Any) -> str:
+        """Return the corpus of a document that the field of its record names.
+
+        Raises:
+            TypeError, KeyError: If it does not.
+        """
+        if not isinstance(record, Mapping):
+            raise TypeError(
+                f"a document must be a record with a field {self.field!r}, see `corpora`, got {show(record)}"
+            )
+        if self.field not in record:
+            names = ", ".join(map(repr, record))
+            raise KeyError(f"the record has no field {self.field!r}, which `corpora` names, but {names}")
+        name = record[self.field]
+        if not isinstance(name, str):
+            raise TypeError(f"the field {self.field!r} must be the name of a corpus, got {show(name)}")
+        return name
 
     def sums(self, documents: NDArray[np.int64], tokens: NDArray[np.int64]) -> dict[str, int]:
         """Return how many tokens the documents at some positions have, by their corpora."""

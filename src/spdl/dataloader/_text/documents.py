@@ -201,7 +201,7 @@ class Documents:
             return Tokenized(piece, [], error=piece.error)
         try:
             records = self._look_up(piece)
-            names = None if self._corpora is None else list(map(self._corpora.name_of, piece.indices, records))
+            names = self._name_corpora(piece.indices, records)
             found = self._encode(records)
         except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
             return Tokenized(piece, [], error=error)
@@ -211,6 +211,22 @@ class Documents:
             if isinstance(each, Defect)
         )
         return Tokenized(piece, [None if isinstance(each, Defect) else each for each in found], names, failures)
+
+    def _name_corpora(self, indices: list[int], records: list[Any]) -> list[str | None] | None:
+        """Return the corpus of each document, and put a `Defect` in the place of a record that does not name it."""
+        corpora = self._corpora
+        if corpora is None:
+            return None
+        if corpora.field is None:
+            return list(map(corpora.name_at, indices))
+        names: list[str | None] = [None] * len(records)
+        for place, record in enumerate(records):
+            name = record if isinstance(record, Defect) else _apart(corpora.name_in, record)
+            if isinstance(name, Defect):
+                records[place] = name
+            else:
+                names[place] = name
+        return names
 
     def _name(self, piece: Piece, place: int) -> str | None:
         if piece.records is None:
@@ -223,7 +239,7 @@ class Documents:
             with UserCode(f"looking up the documents {show(piece.indices)} of {type(self._source).__name__}"):
                 return read_apart(self._source, piece.indices)
         if self._parse is None:
-            return piece.records
+            return list(piece.records)
         return [_apart(self._parse, record) for record in piece.records]
 
     def _encode(self, records: list[Any]) -> list[Encoded | Defect]:

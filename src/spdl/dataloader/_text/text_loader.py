@@ -101,8 +101,7 @@ class TextLoader(EpochLoader[TextBatch]):
             themselves. None makes none. See `spdl.io.RowWriter`.
         corpora: Whose tokens are counted apart, in ``statistics().corpora`` and the state: a mapping from the names of
             corpora to how many documents each has, in the order of the source; or the name of a field of records with
-            the name of the document's corpus. Documents whose record has no such field are in none. None counts no
-            corpora.
+            the name of the document's corpus, without which a document fails. None counts no corpora.
         vocab_size: Ids must be less than this. None checks nothing.
         pad_id: The id of padding.
         shuffle: Whether each epoch has its own order. Not for iterables, which have their own.

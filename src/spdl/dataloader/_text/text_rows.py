@@ -23,7 +23,7 @@ from spdl.io._shared import PackingCounts, PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, PackedOrder
-from spdl.source._shared import count_documents, rule_of
+from spdl.source._shared import count_documents, digest_lengths, rule_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,7 +131,8 @@ class KnownRows:
             shuffle=how.shuffle,
             seed=how.seed,
             window=how.window or _LARGE_WINDOW,
-            data=identify(self._source) if named else "",
+            # The same names may be those of other files, such as of another tokenizer.
+            data=f"{identify(self._source)} {digest_lengths([np.asarray(lengths)])}" if named else "",
         )
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ class TokenTurns:
     def name(self) -> str:
         """The proportions and the lengths, as a text."""
         shares = ":".join(map(repr, self._given))
-        return f"{shares} by tokens of lengths {_digest_lengths(self._lengths)}"
+        return f"{shares} by tokens of lengths {digest_lengths(self._lengths)}"
 
     def take(self, turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each turn the part that has it, and how many turns that part has had before."""
@@ -207,7 +207,8 @@ class TokenTurns:
             count *= 2
 
 
-def _digest_lengths(lengths: Sequence[NDArray[Any]]) -> str:
+def digest_lengths(lengths: Sequence[NDArray[Any]]) -> str:
+    """Return a short text of the lengths of documents of some corpora: of all, or of a sample of very many."""
     digest = blake2b(digest_size=6)
     for each in lengths:
         # Billions of lengths would take minutes to read.
