@@ -362,3 +362,8 @@ def test_text_loader_packs_what_a_bpe_tokenizer_makes() -> None:
     assert {number: trained().decode(tokens.tolist()) for number, tokens in found.items()} == {
         number: text for number, text in enumerate(texts) if text
     }
+
+
+def test_text_loader_says_that_an_order_goes_beyond_its_source() -> None:
+    with pytest.raises(IndexError, match="`order` names the documents 0 to 4, and `source` has 2"):
+        list(alone(["a", "b"], 1, length=8, order=SequentialOrder(5)))

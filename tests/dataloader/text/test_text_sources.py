@@ -1,5 +1,6 @@
 """What `TextLoader` reads, and what it makes of documents that cannot be read."""
 
+import contextlib
 import gzip
 import json
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from spdl.dataloader import TextLoader, Tokenize
 from spdl.io import LoadError
 from spdl.source import HuggingFaceDataset, JsonLines, MappedRecords, ParquetFiles, StreamedJsonLines, TokenFiles
 from spdl.testing import assert_resumes_exactly
+
+with contextlib.suppress(ImportError):
+    import pyarrow.parquet  # noqa: F401 - has threads that live as long as the process.
 
 tokenize = Tokenize(letters, eos_token_id=END)
 alone = partial(TextLoader, tokenizer=tokenize, output="numpy", rank=0, world_size=1, num_threads=2)

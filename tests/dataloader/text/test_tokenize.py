@@ -200,3 +200,11 @@ def test_tokenize_refuses_what_is_no_tokenizer(tokenizer: Any) -> None:
         needs_tokenizers()
     with pytest.raises((TypeError, ValueError), match="`tokenizer` must be"):
         Tokenize(tokenizer)
+
+
+def test_tokenize_refuses_a_file_that_is_none(tmp_path: Path) -> None:
+    needs_tokenizers()
+    path = tmp_path / "tokenizer.json"
+    path.write_text("nothing")
+    with pytest.raises(ValueError, match=r"must be the path of a tokenizer\.json, got .* It cannot be read"):
+        Tokenize(path)

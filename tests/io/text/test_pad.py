@@ -62,6 +62,7 @@ def test_pad_takes_lists_tensors_and_other_dtypes() -> None:
         ([np.ones(1, np.uint16)], {"value": -100}, ValueError, "`value` must be a number that uint16"),
         ([[1.5]], {"dtype": "int32"}, ValueError, r"`arrays\[0\]` must be an array whose values int32 can hold"),
         ([[70_000]], {"dtype": "uint16"}, ValueError, r"`arrays\[0\]` must be"),
+        ([[1e9]], {"dtype": "float16"}, ValueError, r"`arrays\[0\]` must be an array whose values float16 can hold"),
         ([[1]], {"value": 0.5}, ValueError, "`value` must be"),
         ([[1]], {"multiple": 0}, ValueError, "`multiple` must be"),
         ([[1]], {"side": "top"}, ValueError, "`side` must be"),

@@ -161,7 +161,12 @@ class Documents:
             nonlocal begin
             positions = np.arange(begin, min(begin + count, size), dtype=np.int64)
             begin += positions.size
-            return (np.asarray(order.take(epoch, positions)).tolist() if positions.size else []), None, None
+            found = np.asarray(order.take(epoch, positions)).tolist() if positions.size else []
+            if found and not 0 <= min(found) <= max(found) < len(self._source):
+                raise IndexError(
+                    f"`order` names the documents {min(found)} to {max(found)}, and `source` has {len(self._source)}"
+                )
+            return found, None, None
 
         return read
 

@@ -381,7 +381,10 @@ def _encoder_of(tokenizer: Any, *, add_special_tokens: bool) -> _Encoder:
         if not Path(tokenizer).is_file():
             remedy = "A tokenizer of the Hub: tokenizers.Tokenizer.from_pretrained(...)."
             refuse(ValueError, "tokenizer", "the path of a tokenizer.json", tokenizer, remedy)
-        tokenizer = Tokenizer.from_file(os.fspath(tokenizer))
+        try:
+            tokenizer = Tokenizer.from_file(os.fspath(tokenizer))
+        except Exception as error:  # noqa: BLE001 - of its own, plain Exception.
+            refuse(ValueError, "tokenizer", "the path of a tokenizer.json", tokenizer, f"It cannot be read: {error}.")
     # A fast tokenizer of `transformers` is a wrapper.
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
     package = type(inner).__module__.partition(".")[0]

@@ -116,7 +116,9 @@ def _fits(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     import numpy as np  # noqa: PLC0415
 
     if dtype.kind == "f":
-        return True
+        # Infinity is a value; what only becomes infinite is not held.
+        numbers = array.astype(np.float64)
+        return bool((np.abs(numbers[np.isfinite(numbers)]) <= np.finfo(dtype).max).all())
     if dtype.kind in "iu" and array.dtype.kind in "biu":
         bounds = np.iinfo(dtype)
         return bounds.min <= int(array.min()) and int(array.max()) <= bounds.max

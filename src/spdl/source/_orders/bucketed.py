@@ -42,8 +42,8 @@ class BucketedOrder:
         lengths: The length of each item, in any unit: ints or floats. With a budget, in tokens: ints of at least 0.
         group: The number of items of a group. With a budget, the number of batches that have a similar cost and that
             the ranks take in the same step: make it the number of ranks. Their number is then a multiple of it, so no
-            rank repeats a batch at the end of an epoch, unless there are fewer documents than that. None is 1 with a
-            budget, and must be given without one.
+            rank repeats a batch at the end of an epoch, unless that would take more batches than there are documents.
+            None is 1 with a budget, and must be given without one.
         window: How many groups are sorted together. With more, lengths within a group differ less. None is 100. Not
             with a budget.
         seed: The run. Any int.

@@ -84,6 +84,7 @@ class MixedOrder:
         TypeError: If an argument has the wrong type.
         ValueError: If `parts` is empty, if one is empty, if `sizes`, `lengths` or `weights` are not one for each, if a
             weight is negative or all are 0, or if there are fewer items than `num_samples` and none may come again.
+            Later, of `take`: if documents that it comes to have negative lengths, or all of a part have none.
 
     Example:
         >>> from spdl.source import EpochSampler, MixedOrder
@@ -187,7 +188,8 @@ class MixedOrder:
             part = int(parts[beyond[0]])
             remedy = f"Then part {part} has no item left that has not come; repeat=True lets it begin again."
             if not size:
-                refuse(ValueError, f"weights[{part}]", "0, as nothing of this part is left", self.weights[part], remedy)
+                weight = float(self.weights[part])
+                refuse(ValueError, f"weights[{part}]", "0, as nothing of this part is left", weight, remedy)
             refuse(ValueError, "num_samples", f"at most {size} with repeat=False", self._num_samples, remedy)
         return self._num_samples or size
 
