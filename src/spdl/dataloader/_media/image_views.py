@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from spdl._check import positive, refuse
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
 from spdl.dataloader._media.batch_maker import check_names
-from spdl.dataloader._media.batches import ImageBatch, LabelledBatch
+from spdl.dataloader._media.batches import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment
 from spdl.dataloader._media.media_loader import MediaReader
 from spdl.dataloader._media.picture_format import make_options
