@@ -173,7 +173,7 @@ class Window:
             else meanwhile.
         starting: The share of the time that went to the beginnings and the ends of iterations, 0 to 1, as of worker
             processes that start; the rest of this is of the time between them.
-        profiled: Whether each stage was measured alone, as by `spdl profile`, and all of this follows from that.
+        profiled: Whether each stage was measured alone, as by ``spdl profile``, and all of this follows from that.
 
     Example:
         >>> import os
