@@ -17,7 +17,7 @@ from tests.source.counting_store import CountingStore
 from tests.source.parquet.drawn_tables import NAMES, draw_type, write
 
 from spdl.io import FormatError
-from spdl.source import ParquetFiles
+from spdl.source import BlockShuffledOrder, ParquetFiles
 from spdl.store import LocalStore
 
 if TYPE_CHECKING:
@@ -138,6 +138,30 @@ check(np.random.default_rng(0).permutation(40 * size)[:5000])
 def test_table_keeps_no_more_than_its_limit(tmp_path: Path) -> None:
     # In a process of its own: Arrow counts what all tests of this one allocate.
     subprocess.run([sys.executable, "-c", MEMORY, tmp_path / "a.parquet"], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("fitting", [6, 10, 15, 19])
+def test_table_decodes_row_groups_about_once_in_each_epoch(
+    fitting: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, size = 20, 500
+    pq.write_table(pa.table({"n": np.arange(groups * size)}), tmp_path / "a.parquet", row_group_size=size)
+    decoded: list[int] = []
+    read_row_groups = pq.ParquetFile.read_row_groups
+
+    def count_groups(self: Any, chosen: list[int], **options: Any) -> Any:
+        decoded.extend(chosen)
+        return read_row_groups(self, chosen, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", count_groups)
+    files = ParquetFiles(tmp_path / "a.parquet", prefetch_bytes=8 * size * fitting)
+    order = BlockShuffledOrder(len(files), block=files.block_sizes, window=fitting // 2)
+    for epoch in range(4):
+        decoded.clear()
+        for start in range(0, groups * size, 100):
+            positions = order.take(epoch, np.arange(start, start + 100))
+            assert files.table(positions)["n"].to_numpy().tolist() == positions.tolist()
+        assert len(decoded) <= 1.6 * groups
 
 
 CONDITIONS = st.sampled_from(

@@ -345,7 +345,8 @@ class GroupTables:
         is_short = any(group not in self._owners for group in groups)
         others = self._in_turn(near()) if is_short and near is not None else []
         with self._lock:
-            self._drop_wasteful(others)
+            # Without a word on what comes next, it is taken that the same groups are needed again.
+            self._drop_wasteful(groups if near is None else others)
             missing = [group for group in groups if group not in self._owners]
             if missing:
                 missing += self._first_of(others, missing, self._piece - self._size_of(missing))
