@@ -22,7 +22,9 @@ class TextBatch(LabelledBatch):
     """
 
     medium: ClassVar[str] = "tokens"
+    """The name of the field that the batch unpacks as the first."""
     target: ClassVar[str] = "labels"
+    """The name of the field that it unpacks as the second."""
     tokens: Any
     """The ids, int32 (B, L)."""
     labels: Any
