@@ -26,10 +26,71 @@ def list_photos(folder: str) -> list[tuple[str, int]]:
     return [(path, number % CLASSES) for number, path in enumerate(paths)] * 64
 
 
+def mask_of(number: int) -> bytes:
+    """Return a mask of a photo, a palette PNG of 500x375 pixels with some classes."""
+    import io  # noqa: PLC0415
+
+    import numpy as np  # noqa: PLC0415
+    from PIL import Image  # noqa: PLC0415
+
+    random = np.random.default_rng(number)
+    ids = np.kron(random.integers(0, 21, (15, 20)), np.ones((25, 25))).astype(np.uint8)
+    picture = Image.fromarray(ids, "P")
+    picture.putpalette(random.integers(0, 256, 768, np.uint8).tobytes())
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+MASKS = 64
+
+
+def boxes_of(number: int) -> tuple[list[list[float]], list[int]]:
+    """Return five boxes in a photo of 500x375 pixels, and their classes."""
+    import random  # noqa: PLC0415
+
+    drawn = random.Random(number)  # noqa: S311
+    boxes = []
+    for _ in range(5):
+        left, top = drawn.uniform(0, 400), drawn.uniform(0, 300)
+        boxes.append([left, top, left + drawn.uniform(5, 100), top + drawn.uniform(5, 75)])
+    return boxes, [drawn.randrange(CLASSES) for _ in boxes]
+
+
+def targets_of(job: str, photos: list[tuple[str, int]]) -> Any:
+    """Return a function that returns what belongs to a photo: a mask, or boxes and labels."""
+    masks = [mask_of(number) for number in range(MASKS)] if job == "segmentation" else []
+    boxes = [boxes_of(number) for number in range(len(set(photos)))] if job == "detection" else []
+
+    def find(index: int) -> dict[str, Any]:
+        if masks:
+            return {"mask": masks[index % len(masks)]}
+        if not boxes:
+            return {}
+        found, labels = boxes[index % len(boxes)]
+        return {"boxes": found, "labels": labels}
+
+    return find
+
+
+class Samples:
+    """Photos and what belongs to them, as records."""
+
+    def __init__(self, folder: str, job: str) -> None:
+        self._photos = list_photos(folder)
+        self._targets = targets_of(job, self._photos)
+
+    def __len__(self) -> int:
+        return len(self._photos)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        path, label = self._photos[index]
+        return {"image": path, "label": label, **self._targets(index)}
+
+
 def by_us(folder: str, job: str, workers: int) -> Iterator[Any]:
     """Load with ImageLoader."""
-    from spdl.dataloader import ImageAugment, ImageLoader  # noqa: PLC0415 - each process has its own library.
-    from spdl.source import ImageList  # noqa: PLC0415
+    from spdl.dataloader import Boxes, ImageAugment, ImageLoader, Mask, Values  # noqa: PLC0415 - each has its own.
 
     colors = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.2, "hue": 0.1, "jitter": 0.8, "grayscale": 0.2}
     sharp = ImageAugment(scale=(0.32, 1), **colors, blur=0.1, blur_kernel=23, solarize=0.2)  # type: ignore[arg-type]
@@ -40,16 +101,23 @@ def by_us(folder: str, job: str, workers: int) -> Iterator[Any]:
         "classification": {"augment": "train"},
         "simclr": {"augment": both, "views": 2},
         "dino": {"views": {"image": [blurred, sharp], "local": [small] * 6}},
+        "segmentation": {"augment": "train", "size": 512, "targets": {"mask": Mask()}},
+        "detection": {
+            "augment": ImageAugment(scale=None),
+            "size": 640,
+            "mode": "pad",
+            "pad_value": 114,
+            "targets": {"boxes": Boxes(), "labels": Values(of="boxes")},
+        },
     }
     loader = ImageLoader(
-        ImageList(list_photos(folder)),
+        Samples(folder, job),  # type: ignore[arg-type]  # A sequence as far as a loader needs one.
         BATCH,
-        size=224,
         shuffle=True,
         mean=MEAN,
         std=STD,
         num_threads=workers,
-        **options[job],
+        **{"size": 224, **options[job]},
     )
     return iter(loader)
 
@@ -75,9 +143,12 @@ def transforms_of_torchvision(job: str) -> list[Any]:
             steps.append(v2.RandomSolarize(128, solarize))
         return v2.Compose([*steps, *last])
 
-    if job == "classification":
-        crop = v2.RandomResizedCrop(224, antialias=True)
+    if job in ("classification", "segmentation"):
+        crop = v2.RandomResizedCrop(224 if job == "classification" else 512, antialias=True)
         return [v2.Compose([v2.ToImage(), crop, v2.RandomHorizontalFlip(), *last])]
+    if job == "detection":
+        letterbox = [v2.Resize((480, 640), antialias=True), v2.Pad([0, 80], fill=114)]
+        return [v2.Compose([v2.ToImage(), *letterbox, v2.RandomHorizontalFlip(), v2.SanitizeBoundingBoxes(), *last])]
     if job == "simclr":
         return [view(224, (0.08, 1), 0.5, 23, 0.2)] * 2
     large = [view(224, (0.32, 1), 1, 23, 0), view(224, (0.32, 1), 0.1, 23, 0.2)]
@@ -102,9 +173,14 @@ def transforms_of_albumentations(job: str) -> list[Any]:
             steps.append(A.Solarize((0.5, 0.5), p=solarize))
         return A.Compose([*steps, A.Normalize(MEAN, STD), ToTensorV2()])
 
-    if job == "classification":
-        crop = A.RandomResizedCrop((224, 224))
-        return [A.Compose([crop, A.HorizontalFlip(p=0.5), A.Normalize(MEAN, STD), ToTensorV2()])]
+    flipped = [A.HorizontalFlip(p=0.5), A.Normalize(MEAN, STD), ToTensorV2()]
+    if job in ("classification", "segmentation"):
+        side = 224 if job == "classification" else 512
+        return [A.Compose([A.RandomResizedCrop((side, side)), *flipped])]
+    if job == "detection":
+        letterbox = [A.LongestMaxSize(640), A.PadIfNeeded(640, 640, fill=114)]
+        boxes = A.BboxParams("pascal_voc", label_fields=["labels"])
+        return [A.Compose([*letterbox, *flipped], bbox_params=boxes)]
     if job == "simclr":
         return [view(224, (0.08, 1), 0.5, 23, 0.2)] * 2
     large = [view(224, (0.32, 1), 1, 23, 0), view(224, (0.32, 1), 0.1, 23, 0.2)]
@@ -120,26 +196,64 @@ class Photos:
             library
         ](job)
         self._load = {"torchvision": self._by_pillow, "albumentations": self._by_opencv}[library]
+        self._targets = targets_of(job, photos)
 
     def __len__(self) -> int:
         return len(self._photos)
 
     def __getitem__(self, index: int) -> Any:
         path, label = self._photos[index]
-        return self._load(path), label
+        return self._load(path, self._targets(index)), label
 
-    def _by_pillow(self, path: str) -> list[Any]:
+    def _by_pillow(self, path: str, targets: dict[str, Any]) -> Any:
         from PIL import Image  # noqa: PLC0415
 
         with Image.open(path) as file:
             image = file.convert("RGB")
-        return [view(image) for view in self._views]
+        if not targets:
+            return [view(image) for view in self._views]
+        import torch  # noqa: PLC0415
+        from torchvision import tv_tensors  # noqa: PLC0415
 
-    def _by_opencv(self, path: str) -> list[Any]:
+        sample: dict[str, Any] = {"image": image}
+        if "mask" in targets:
+            sample["mask"] = tv_tensors.Mask(torch.from_numpy(read_mask(targets["mask"])))
+        else:
+            size = (image.height, image.width)
+            sample["boxes"] = tv_tensors.BoundingBoxes(targets["boxes"], format="XYXY", canvas_size=size)
+            sample["labels"] = torch.tensor(targets["labels"])
+        return self._views[0](sample)
+
+    def _by_opencv(self, path: str, targets: dict[str, Any]) -> Any:
         import cv2  # noqa: PLC0415
 
         image = cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)
-        return [view(image=image)["image"] for view in self._views]
+        if not targets:
+            return [view(image=image)["image"] for view in self._views]
+        if "mask" in targets:
+            return self._views[0](image=image, mask=read_mask(targets["mask"]))
+        return self._views[0](image=image, bboxes=targets["boxes"], labels=targets["labels"])
+
+
+def read_mask(data: bytes) -> Any:
+    """Return the indices of a palette PNG, int64 (H, W)."""
+    import io  # noqa: PLC0415
+
+    import numpy as np  # noqa: PLC0415
+    from PIL import Image  # noqa: PLC0415
+
+    return np.array(Image.open(io.BytesIO(data)), np.int64)
+
+
+def collate(samples: list[tuple[Any, int]]) -> Any:
+    """Return the images of samples as one tensor, masks too, and boxes as a list."""
+    import torch  # noqa: PLC0415
+
+    fields = [sample for sample, _ in samples]
+    if "mask" in fields[0]:
+        return torch.stack([it["image"] for it in fields]), torch.stack([torch.as_tensor(it["mask"]) for it in fields])
+    boxes = [it["boxes"] if "boxes" in it else torch.tensor(it["bboxes"]) for it in fields]
+    return torch.stack([it["image"] for it in fields]), boxes, [torch.as_tensor(it["labels"]) for it in fields]
 
 
 def by_workers(library: str) -> Callable[[str, str, int], Iterator[Any]]:
@@ -155,7 +269,10 @@ def by_workers(library: str) -> Callable[[str, str, int], Iterator[Any]]:
 
             cv2.setNumThreads(0)
         photos: Any = Photos(list_photos(folder), library, job)
-        return iter(DataLoader(photos, BATCH, shuffle=True, num_workers=workers, multiprocessing_context="fork"))
+        kinds: dict[str, Any] = {"collate_fn": collate} if job in ("segmentation", "detection") else {}
+        return iter(
+            DataLoader(photos, BATCH, shuffle=True, num_workers=workers, multiprocessing_context="fork", **kinds)
+        )
 
     return load
 

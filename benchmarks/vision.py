@@ -4,12 +4,15 @@ The demo's photos (500x375) become normalised float32 in batches of 32, shuffled
 
 * `classification`: a random crop of 224x224 and a flip;
 * `simclr`: two views of 224x224 with a crop, a flip, colours, gray, a blur and solarize;
-* `dino`: two such views with larger crops, and six of 96x96 with small ones.
+* `dino`: two such views with larger crops, and six of 96x96 with small ones;
+* `segmentation`: a random crop of 512x512 and a flip, of the image and of a mask with a palette;
+* `detection`: the whole image in 640x640 with gray borders, and a flip, with five boxes and their labels.
 
 The contenders get the same probabilities and ranges. torchvision's v2 transforms and Albumentations run in PyTorch's
 DataLoader, in as many processes as the loader has threads, and each contender in a process of its own, in turns. The
 figure is how many images a CPU-second loads, which other work on the machine changes little; the medians count. The
-marks are speeds beside torchvision: 5 for `simclr` and 4 for `dino`.
+marks are speeds beside torchvision: 5 for `simclr`, 4 for `dino`, 3.5 for `segmentation` and 3 for `detection`; and 3
+beside Albumentations for `segmentation`.
 
 Run it as `python benchmarks/vision.py [--peer PYTHON] [--jobs JOB ...] [--rounds N] [--json FILE]`. PYTHON has torch,
 torchvision and albumentations.
@@ -34,6 +37,8 @@ MARKS: dict[str, dict[str, float]] = {
     "classification": {},
     "simclr": {"torchvision": 5.0},
     "dino": {"torchvision": 4.0},
+    "segmentation": {"torchvision": 3.5, "albumentations": 3.0},
+    "detection": {"torchvision": 3.0},
 }
 WORK = Path(__file__).with_name("_vision_work.py")
 BESIDE = Path(__file__).parents[1] / "tests" / "repository"

@@ -126,10 +126,14 @@ struct ViewArguments {
     std::vector<BoxSides> boxes;
     std::optional<RandomCrop> random;
     std::vector<bool> flips;
+    std::vector<PlaceSides> places;
     std::optional<PixelAugment> augment;
 
     [[nodiscard]] CropsAndFlips changes() const {
-        return make_crops(boxes, random ? &*random : nullptr, flips, nullptr, augment ? &*augment : nullptr);
+        CropsAndFlips crops =
+            make_crops(boxes, random ? &*random : nullptr, flips, nullptr, augment ? &*augment : nullptr);
+        crops.places = make_places(places, options.target);
+        return crops;
     }
 };
 
@@ -176,13 +180,13 @@ void bind_views(nb::module_& module) {
         .def(
             "__init__",
             [](ViewArguments* self, const LoadOptions& options, std::vector<BoxSides> boxes, const RandomCrop* random,
-               std::vector<bool> flips, const PixelAugment* augment) {
-                new (self)
-                    ViewArguments{options, std::move(boxes), random == nullptr ? std::nullopt : std::optional(*random),
-                                  std::move(flips), augment == nullptr ? std::nullopt : std::optional(*augment)};
+               std::vector<bool> flips, std::vector<PlaceSides> places, const PixelAugment* augment) {
+                new (self) ViewArguments{
+                    options,          std::move(boxes),  random == nullptr ? std::nullopt : std::optional(*random),
+                    std::move(flips), std::move(places), augment == nullptr ? std::nullopt : std::optional(*augment)};
             },
             nb::kw_only(), nb::arg("request"), nb::arg("boxes"), nb::arg("random").none(), nb::arg("flips"),
-            nb::arg("augment").none());
+            nb::arg("places") = std::vector<PlaceSides>(), nb::arg("augment").none());
     module.def("load_views", &load_groups, nb::kw_only(), nb::arg("sources"), nb::arg("groups"), nb::arg("demux"),
                nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
 }

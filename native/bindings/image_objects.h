@@ -128,9 +128,24 @@ void warn_of_pages();
 
 using BoxSides = std::tuple<int, int, int, int>;
 
+// Python's Place: the bits of the turn, the box, its new size, where that lies on the canvas, and the flip.
+using PlaceSides = std::tuple<int, BoxSides, std::pair<int, int>, std::pair<int, int>, bool>;
+
+inline std::vector<ImagePlace> make_places(const std::vector<PlaceSides>& sides, Size canvas) {
+    std::vector<ImagePlace> places;
+    places.reserve(sides.size());
+    for (const auto& [turn, box, resized, offset, flip] : sides) {
+        const auto& [left, top, right, bottom] = box;
+        const Placement placement{canvas, {resized.first, resized.second}, offset.first, offset.second};
+        places.push_back(
+            {{(turn & 1) != 0, (turn & 2) != 0, (turn & 4) != 0}, {{left, top, right, bottom}, flip, placement}});
+    }
+    return places;
+}
+
 inline CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips,
                                 const ColorJitter* jitter, const PixelAugment* augment = nullptr) {
-    CropsAndFlips crops{{}, random, std::move(flips), jitter, augment};
+    CropsAndFlips crops{{}, random, std::move(flips), jitter, augment, {}, {}};
     crops.boxes.reserve(boxes.size());
     for (const auto& [left, top, right, bottom] : boxes) {
         crops.boxes.push_back({left, top, right, bottom});

@@ -315,15 +315,14 @@ namespace spdl {
 namespace {
 
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
-std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
-                                                   const std::vector<BoxSides>& boxes, const RandomCrop* random,
-                                                   std::vector<bool> flips, const ColorJitter* jitter,
-                                                   const std::vector<std::pair<int, int>>& sizes,
-                                                   const DemuxOptions& demux, const DecodeOptions& decode,
-                                                   int num_threads, bool keep_failed, std::optional<int> page,
-                                                   const nb::object& storage) {
+std::pair<std::optional<CpuBuffer>, Failures> load(
+    const nb::tuple& objects, const LoadOptions& options, const std::vector<BoxSides>& boxes, const RandomCrop* random,
+    std::vector<bool> flips, const std::vector<PlaceSides>& places, const ColorJitter* jitter,
+    const std::vector<std::pair<int, int>>& sizes, const DemuxOptions& demux, const DecodeOptions& decode,
+    int num_threads, bool keep_failed, std::optional<int> page, const nb::object& storage) {
     const Inputs inputs(objects);
     CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
+    crops.places = make_places(places, options.target);
     for (const auto& [width, height] : sizes) {
         crops.sizes.push_back({width, height});
     }
@@ -347,6 +346,25 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
         buffer->report.backends = std::move(batch.backends);
     }
     return {std::move(buffer), std::move(failures)};
+}
+
+std::pair<std::vector<std::pair<int, int>>, Failures> sizes_of(const nb::tuple& objects, bool upright,
+                                                               const DemuxOptions& demux, const DecodeOptions& decode,
+                                                               int num_threads, std::optional<int> page) {
+    const Inputs inputs(objects);
+    Sizes found;
+    {
+        const NativeCall native("load_image_batch");
+        found = find_sizes(inputs.inputs, upright, {demux, decode, num_threads, false, page});
+    }
+    std::pair<std::vector<std::pair<int, int>>, Failures> result;
+    for (const Size& size : found.sizes) {
+        result.first.emplace_back(size.width, size.height);
+    }
+    for (Failure& failure : found.failures) {
+        result.second.emplace_back(failure.index, std::move(failure.reason));
+    }
+    return result;
 }
 
 void resize_into(nb::handle pixels, std::pair<int, int> size, const LoadOptions& options, const nb::object& result) {
@@ -418,10 +436,12 @@ void bind_batch(nb::module_& module) {
     module.def("resize", &resize_into, nb::arg("pixels"), nb::arg("size"), nb::arg("request"), nb::arg("result"));
     module.def("write_pictures", &write_each, nb::kw_only(), nb::arg("arrays"), nb::arg("request"), nb::arg("scale"),
                nb::arg("results"), nb::arg("num_threads"));
+    module.def("image_sizes", &sizes_of, nb::kw_only(), nb::arg("sources"), nb::arg("upright"), nb::arg("demux"),
+               nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
     module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(),
-               nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"), nb::arg("decode"),
-               nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("page").none() = nb::none(),
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("places") = std::vector<PlaceSides>(),
+               nb::arg("jitter").none(), nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"),
+               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("page").none() = nb::none(),
                nb::arg("storage").none());
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/geometry.h"
 #include "media/pixel_format.h"
+#include "media/place.h"
 
 namespace spdl {
 
@@ -82,6 +83,13 @@ struct TimeWindow {
 struct CropAndFlip {
     Box box;  // In the upright image, if the image is turned upright.
     bool flip = false;
+    std::optional<Placement> placement;  // Where the resized crop lies. If it is missing, LoadOptions say it.
+};
+
+// The way of one image to its canvas.
+struct ImagePlace {
+    Orientation turn;  // How the upright image lies against the one that the crop is cut out of.
+    CropAndFlip crop;
 };
 
 }  // namespace spdl

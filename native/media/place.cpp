@@ -13,6 +13,12 @@ Box Orientation::stored_box(const Box& upright, Size stored) const {
     return box;
 }
 
+Orientation turned(const Orientation& stored, const Orientation& turn) {
+    const bool across = stored.transposed ? turn.mirrored_y : turn.mirrored_x;
+    const bool down = stored.transposed ? turn.mirrored_x : turn.mirrored_y;
+    return {stored.transposed != turn.transposed, stored.mirrored_x != across, stored.mirrored_y != down};
+}
+
 Orientation turned_by(int degrees) {
     switch (degrees) {
         case 90:

@@ -25,6 +25,10 @@ struct Orientation {
     [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
 };
 
+// Returns how the stored image lies against the upright one that is turned, and mirrored, once more: `turn` says how
+// the upright image lies against the result.
+Orientation turned(const Orientation& stored, const Orientation& turn);
+
 // Returns how a picture is stored that a viewer turns clockwise by 0, 90, 180 or 270 degrees.
 Orientation turned_by(int degrees);
 

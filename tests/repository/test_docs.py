@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from PIL import Image
 from tests.io.av.media import clip
 from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
@@ -192,6 +194,46 @@ def write_shards(folder: Path) -> None:
     write_mds(folder / "mds", {"image": ("jpeg", None), "label": ("int", 8)}, shards)
 
 
+def write_coco(folder: Path) -> None:
+    """Write the photos and the annotations of objects that the page asks readers to have."""
+    (folder / "coco" / "photos").mkdir(parents=True)
+    boxes = {1: [10, 20, 40, 30], 2: [50, 5, 30, 60]}
+    images: list[Any] = []
+    annotations: list[Any] = []
+    for number in range(7):
+        (folder / "coco" / "photos" / f"{number}.jpg").write_bytes(make_jpeg(100, 80, seed=number))
+        images.append({"id": 100 + number, "file_name": f"{number}.jpg", "width": 100, "height": 80})
+        for category in ([1], [2], [1, 2])[number % 3]:
+            annotations.append(
+                {
+                    "id": len(annotations),
+                    "image_id": 100 + number,
+                    "category_id": category,
+                    "bbox": boxes[category],
+                    "iscrowd": 0,
+                }
+            )
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    content = json.dumps({"images": images, "annotations": annotations, "categories": categories})
+    (folder / "coco" / "instances.json").write_text(content, encoding="utf-8")
+
+
+def write_voc(folder: Path) -> None:
+    """Write the photos and the palette masks that the page asks readers to have."""
+    root = folder / "VOC2012"
+    for name in ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation"):
+        (root / name).mkdir(parents=True)
+    for number in range(8):
+        (root / "JPEGImages" / f"{number}.jpg").write_bytes(make_jpeg(80, 60, seed=number))
+        mask = Image.new("P", (80, 60))
+        mask.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0] + [224] * 759)
+        mask.paste(255, (9, 9, 51, 41))
+        mask.paste(1 + number % 2, (10, 10, 50, 40))
+        mask.save(root / "SegmentationClass" / f"{number}.png")
+    names = "".join(f"{number}\n" for number in range(8))
+    (root / "ImageSets" / "Segmentation" / "train.txt").write_text(names, encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Run a server on this machine with photos and shards in its bucket; return the variables that lead to it."""
@@ -231,6 +273,10 @@ def run_and_compare(program: Program, tmp_path: Path, variables: dict[str, str])
         write_sounds(tmp_path)
     if "shards/" in program.code or '"mds"' in program.code:
         write_shards(tmp_path)
+    if "coco/" in program.code:
+        write_coco(tmp_path)
+    if "VOC2012" in program.code:
+        write_voc(tmp_path)
     # What other libraries warn of is not ours to mend.
     warnings = "ignore" if any(imports(program.code, name) for name in OTHERS) else "error"
     done = subprocess.run(

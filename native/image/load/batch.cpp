@@ -22,6 +22,11 @@ std::string describe(Size size) {
     return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
+// Reads the bytes of an input: from its file into the thread's buffer, or in place.
+Bytes read(const ImageInput& input, ThreadScratch& scratch) {
+    return input.path.data() == nullptr ? input.bytes : scratch.file.read(input.path);
+}
+
 // The outcome of one image.
 struct Outcome {
     bool loaded = false;
@@ -86,25 +91,32 @@ class BatchLoader {
         const ImageInput& input = inputs_[index];
         if (input.ids != nullptr) {
             IdArrayDecoder decoder(*input.ids, most_id());
-            const ImageShape shape = decoder.open({}, {}, {});
-            write(index, decoder, plan_image(shape, options_, crops_.of(index, shape.upright())), scratch);
+            write(index, decoder, crops_.plan(index, decoder.open({}, {}, {}), options_), scratch);
             return;
         }
-        const bool in_memory = input.path.data() == nullptr;
-        const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
+        const Bytes bytes = read(input, scratch);
         const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, decode_,
                               options_.upright, scratch);
         outcome.backend = &image.backend();
         outcome.dropped_pages = image.shape().more_pages;
         check_bits(image.shape().ids);
+        if (!crops_.places.empty()) {
+            complete(index, outcome, image.decoder(), crops_.plan(index, image.shape(), options_), scratch);
+            return;
+        }
         const CropAndFlip crop = crops_.of(index, image.shape().upright());
         // The plan is made even if the decoder does all of it: every image is checked in the same way.
         ImagePlan plan = plan_image(image.shape(), options_, crop);
         if (const auto transformed = image.decoder().transform(image.shape(), options_, crop)) {
             plan = plan_image(*transformed, transformed_, {whole(transformed->stored), false});
         }
-        write(index, image.decoder(), plan, scratch);
-        if (std::string damage = image.decoder().damage(); !damage.empty()) {
+        complete(index, outcome, image.decoder(), plan, scratch);
+    }
+
+    void complete(std::size_t index, Outcome& outcome, Decoder& decoder, const ImagePlan& plan,
+                  ThreadScratch& scratch) {
+        write(index, decoder, plan, scratch);
+        if (std::string damage = decoder.damage(); !damage.empty()) {
             outcome.reason = std::move(damage) + ": what there was of the image is kept";
         }
     }
@@ -219,6 +231,39 @@ CropAndFlip CropsAndFlips::of(std::size_t image, Size size) const {
         return {random->draw(random->indices[image], size), flip};
     }
     return {boxes.empty() ? whole(size) : boxes[image], flip};
+}
+
+ImagePlan CropsAndFlips::plan(std::size_t image, ImageShape shape, const LoadOptions& options,
+                              int least_eighths) const {
+    CropAndFlip crop = of(image, shape.upright());
+    if (!places.empty()) {
+        crop = places[image].crop;
+        shape.orientation = turned(shape.orientation, places[image].turn);
+    }
+    return plan_image(shape, options, crop, least_eighths);
+}
+
+Sizes find_sizes(std::span<const ImageInput> inputs, bool upright, const BatchOptions& batch) {
+    Sizes found{std::vector<Size>(inputs.size()), {}};
+    std::vector<std::string> reasons(inputs.size());
+    run_parallel(batch.num_threads, 0, inputs.size(), [&](std::size_t index) {
+        ThreadScratch& scratch = thread_scratch();
+        try {
+            const Bytes bytes = read(inputs[index], scratch);
+            const EncodedImage encoded{bytes, {}, nullptr, page_of(bytes, batch.page)};
+            found.sizes[index] = OpenImage(encoded, batch.demux, batch.decode, upright, scratch).shape().upright();
+        } catch (const ArrayError&) {
+            throw;
+        } catch (const MediaError& error) {
+            reasons[index] = error.what();
+        }
+    });
+    for (std::size_t index = 0; index < reasons.size(); ++index) {
+        if (!reasons[index].empty()) {
+            found.failures.push_back({index, std::move(reasons[index])});
+        }
+    }
+    return found;
 }
 
 Batch load_batch(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,

@@ -14,6 +14,7 @@
 #include "image/augment/pixel_augment.h"
 #include "image/jitter/color_jitter.h"
 #include "image/load/id_array.h"
+#include "image/plan/image_plan.h"
 #include "image/plan/random_crop.h"
 #include "media/decoder.h"
 #include "media/options.h"
@@ -36,9 +37,14 @@ struct CropsAndFlips {
     const ColorJitter* jitter = nullptr;    // Changes the colours, if the format has any.
     const PixelAugment* augment = nullptr;  // Changes the pixels, instead.
     std::vector<Size> sizes{};              // The size that each image has to have, upright, or none.
+    std::vector<ImagePlace> places{};       // One for each image, instead of boxes and flips, or none.
 
     // Throws MediaError if an image of that size is not the one that the changes are for.
     [[nodiscard]] CropAndFlip of(std::size_t image, Size size) const;
+
+    // Returns the plan of an image that its decoder does not resize by itself. Throws MediaError.
+    [[nodiscard]] ImagePlan plan(std::size_t image, ImageShape shape, const LoadOptions& options,
+                                 int least_eighths = 1) const;
 };
 
 // How the images of a batch are read.
@@ -66,6 +72,14 @@ struct Batch {
     std::vector<const Backend*> backends;  // What decoded each image; null for one that failed and was kept.
     bool dropped_pages = false;            // Of some image, only the first of several pages was loaded.
 };
+
+struct Sizes {
+    std::vector<Size> sizes;  // 0 x 0 for those that fail.
+    std::vector<Failure> failures;
+};
+
+// Finds the sizes of the images in their headers, upright if that is asked for.
+Sizes find_sizes(std::span<const ImageInput> inputs, bool upright, const BatchOptions& batch);
 
 // Reads, decodes and resizes every input into its row of one batch, in the order of the inputs. If there is a memory,
 // the batch is made in it. Throws ArrayError if there is no room for the batch: before anything is read, if `options`

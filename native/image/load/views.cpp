@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -102,7 +103,10 @@ class ViewLoader {
                 dropped_pages_ = true;
             }
             const CropAndFlip crop = view.changes.of(index, image.shape().upright());
-            const auto transformed = image.decoder().transform(image.shape(), *view.options, crop);
+            std::optional<ImageShape> transformed;
+            if (view.changes.places.empty()) {
+                transformed = image.decoder().transform(image.shape(), *view.options, crop);
+            }
             if (!transformed && views_.size() > 1) {
                 write_all(index, image, scratch);
                 return;
@@ -112,7 +116,7 @@ class ViewLoader {
             rest.fit = Fit::kStretch;
             rest.format = view.options->format;
             const ImagePlan plan = transformed ? plan_image(*transformed, rest, {whole(transformed->stored), false})
-                                               : plan_image(image.shape(), *view.options, crop);
+                                               : view.changes.plan(index, image.shape(), *view.options);
             write(
                 view, index,
                 [&](const ArrayFormat& format, std::uint8_t* to) {
@@ -159,8 +163,8 @@ class ViewLoader {
                                                     ThreadScratch& scratch) const {
         std::vector<PlannedView> planned;
         for (const View& view : views_) {
-            const CropAndFlip crop = view.changes.of(index, shape.upright());
-            PlannedView& added = planned.emplace_back(plan_image(shape, *view.options, crop, least_eighths), Box{});
+            PlannedView& added =
+                planned.emplace_back(view.changes.plan(index, shape, *view.options, least_eighths), Box{});
             if (!added.plan.black) {
                 const Box box = scratch.resizer.prepare(added.plan.resampling);
                 const auto [left, top] = added.plan.origin;

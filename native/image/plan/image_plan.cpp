@@ -147,8 +147,8 @@ ChromaPlan plan_chroma(const ImageShape& shape, const Resampling& resampling, in
 
 ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop, int least_eighths) {
     check_crop(crop.box, shape.upright());
-    Placement placement = place(crop.box.size(), options.target, options.fit);
-    if (options.center != Size{}) {
+    Placement placement = crop.placement.value_or(place(crop.box.size(), options.target, options.fit));
+    if (!crop.placement && options.center != Size{}) {
         const bool scaled = options.target != Size{};
         placement = cut_center(placement, options.center, scaled ? Size{1, 1} : shape.chroma_grid);
     }

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.array_loader import ArrayLoader, ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
+    from spdl.dataloader._media.geometry import Geometry
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
     from spdl.dataloader._media.pixel_changes import RandAugment, TrivialAugment
+    from spdl.dataloader._media.targets import Boxes, InstanceMasks, Keypoints, Mask, Polygons, Values
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
     from spdl.dataloader._table.table_loader import TableLoader
     from spdl.dataloader._text.counts import TokenCounts
@@ -36,20 +38,26 @@ __all__ = [
     "ArrayLoader",
     "ArrayRows",
     "AudioLoader",
+    "Boxes",
     "CacheDataLoader",
     "ClipBatch",
     "ClipLoader",
     "DataLoader",
+    "Geometry",
     "ImageAugment",
     "ImageBatch",
     "ImageLoader",
     "ImageShards",
+    "InstanceMasks",
     "Jagged",
+    "Keypoints",
     "LabelledBatch",
     "MapIterator",
+    "Mask",
     "Pack",
     "Pipeline",
     "PipelineBuilder",
+    "Polygons",
     "PyTorchDataLoader",
     "RandAugment",
     "SampleFailure",
@@ -62,6 +70,7 @@ __all__ = [
     "TokenCounts",
     "Tokenize",
     "TrivialAugment",
+    "Values",
     "get_pytorch_dataloader",
 ]
 
@@ -70,11 +79,17 @@ _MODULES = {
     "ArrayLoader": "_media.array_loader",
     "ArrayRows": "_media.array_loader",
     "AudioLoader": "_media.audio_loader",
+    "Boxes": "_media.targets",
     "ClipLoader": "_media.clip_loader",
+    "Geometry": "_media.geometry",
     "ImageAugment": "_media.image_augment",
     "ImageLoader": "_media.image_loader",
     "ImageShards": "_media.image_shards",
+    "InstanceMasks": "_media.targets",
+    "Keypoints": "_media.targets",
+    "Mask": "_media.targets",
     "Pack": "_text.pack",
+    "Polygons": "_media.targets",
     "PyTorchDataLoader": "_pytorch.loader",
     "RandAugment": "_media.pixel_changes",
     "TableLoader": "_table.table_loader",
@@ -84,6 +99,7 @@ _MODULES = {
     "TokenCounts": "_text.counts",
     "Tokenize": "_text.tokenize",
     "TrivialAugment": "_media.pixel_changes",
+    "Values": "_media.targets",
     "get_pytorch_dataloader": "_pytorch.loader",
 }
 

@@ -486,6 +486,7 @@ class View:
         boxes: list[tuple[int, int, int, int]],
         random: RandomCrop | None,
         flips: list[bool],
+        places: list[tuple[int, tuple[int, int, int, int], tuple[int, int], tuple[int, int], bool]] = ...,
         augment: PixelAugment | None,
     ) -> None: ...
 
@@ -535,6 +536,7 @@ def load_batch(
     boxes: list[tuple[int, int, int, int]],
     random: RandomCrop | None,
     flips: list[bool],
+    places: list[tuple[int, tuple[int, int, int, int], tuple[int, int], tuple[int, int], bool]] = ...,
     jitter: ColorJitter | None,
     sizes: list[tuple[int, int]] = ...,
     demux: DemuxOptions,
@@ -562,6 +564,15 @@ def load_views(
     num_threads: int,
     page: int | None,
 ) -> tuple[list[CPUBuffer], list[tuple[int, str]]]: ...
+def image_sizes(
+    *,
+    sources: tuple[Any, ...],
+    upright: bool,
+    demux: DemuxOptions,
+    decode: DecodeOptions,
+    num_threads: int,
+    page: int | None,
+) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]: ...
 def load_sounds(
     *,
     sources: tuple[Any, ...],

@@ -15,8 +15,10 @@ from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_tensors
+from spdl.io._image.masks import load_masks
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
+from spdl.io._image.placed import Place, PlacedBatch, Size, load_placed_batch
 from spdl.io._image.views import ImageView, erase_rectangles, load_image_views, make_pixel_augment
 from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts
 from spdl.io._text.pad import Padding
@@ -38,7 +40,10 @@ __all__ = [
     "PackingCounts",
     "PackingRule",
     "Padding",
+    "Place",
+    "PlacedBatch",
     "Readable",
+    "Size",
     "TarColumns",
     "check_is_object",
     "check_regular",
@@ -53,6 +58,8 @@ __all__ = [
     "is_zstd",
     "kept_arrays",
     "load_image_views",
+    "load_masks",
+    "load_placed_batch",
     "make_pixel_augment",
     "map_regular",
     "map_tensors",

@@ -19,6 +19,8 @@ from spdl.source._samplers.shuffled import IterableWithShuffle, SizedIterable, S
 if TYPE_CHECKING:
     from spdl.source._file_records import FileRecord, Files
     from spdl.source._hub import HuggingFaceDataset
+    from spdl.source._labelled.coco import CocoDetection
+    from spdl.source._labelled.voc import VOCDetection, VOCSegmentation
     from spdl.source._orders.block_shuffled import BlockShuffledOrder
     from spdl.source._orders.bucketed import BucketedOrder
     from spdl.source._orders.mixed import MixedOrder
@@ -46,6 +48,7 @@ __all__ = [
     "AudioFolder",
     "BlockShuffledOrder",
     "BucketedOrder",
+    "CocoDetection",
     "DistributedDeterministicSampler",
     "DistributedRandomSampler",
     "EpochBatchSampler",
@@ -82,6 +85,8 @@ __all__ = [
     "StreamedJsonLines",
     "TarShards",
     "TokenFiles",
+    "VOCDetection",
+    "VOCSegmentation",
     "VideoFolder",
     "WeightedOrder",
     "agree_over_torch",
@@ -98,6 +103,7 @@ _MODULES = {
     "MixedOrder": "_orders.mixed",
     "BucketedOrder": "_orders.bucketed",
     "BlockShuffledOrder": "_orders.block_shuffled",
+    "CocoDetection": "_labelled.coco",
     "DistributedRandomSampler": "_samplers.random",
     "EpochBatchSampler": "_samplers.epoch_sampler",
     "EpochOrder": "_orders.order",
@@ -121,6 +127,8 @@ _MODULES = {
     "StreamedJsonLines": "_shards.streamed_lines",
     "TarShards": "_shards.tar",
     "TokenFiles": "_text.token_files",
+    "VOCDetection": "_labelled.voc",
+    "VOCSegmentation": "_labelled.voc",
     "agree_over_torch": "_ranks",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill",

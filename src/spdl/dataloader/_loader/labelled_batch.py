@@ -88,9 +88,11 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
         return f"{type(self).__name__}({', '.join(f'{name}={_sketch(it)}' for name, it in self.__dict__.items())})"
 
     def _map_tensors(self, function: Any) -> Self:
-        return type(self)(
-            {name: function(it) if hasattr(type(it), "is_pinned") else it for name, it in self.__dict__.items()}
-        )
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        from spdl.io._shared import map_tensors  # noqa: PLC0415 - importing spdl.dataloader loads no spdl.io.
+
+        return type(self)(map_tensors(function, self.fields(), torch.Tensor))
 
 
 def _sketch(value: Any) -> str:

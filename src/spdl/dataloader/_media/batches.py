@@ -22,6 +22,10 @@ class ImageBatch(LabelledBatch):
     """The name of the field with the images."""
     image: Any
     """The images, (B, C, H, W) or (B, H, W, C)."""
+    size: Any
+    """With ``targets`` alone: the width and height of each original image, turned upright, int64 (B, 2)."""
+    geometry: Any
+    """With ``targets`` alone: a list with the `Geometry` of each sample."""
 
 
 class ClipBatch(LabelledBatch):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from spdl._check import check_number, positive, refuse
+from spdl._check import check_choice, check_flag, check_number, positive, refuse
 from spdl._random_key import random_key
 from spdl.dataloader._media.pixel_changes import (
     RandAugment,
@@ -36,6 +36,14 @@ class ImageAugment:
             `spdl.io.random_resized_crop`. None crops nothing: the image gets its size by the loader's ``mode``.
         ratio: The least and the greatest ratio of width to height of such a crop.
         flip: The probability that an image is mirrored left to right.
+        vertical_flip: The probability that an image is mirrored upside down.
+        quarter_turns: Whether images are turned by 0, 90, 180 or 270 degrees, each with the same probability. It comes
+            first, then `vertical_flip`, then the crop or the resize, and `flip` at last.
+        zoom: Resizes an image by a factor between these two, drawn uniformly, and cuts a piece of the loader's size out
+            of it at a random place; an image that is smaller is put at a random place, and ``pad_value`` surrounds
+            it. It needs ``scale=None``.
+        zoom_from: What a factor of 1 is: ``"image"`` is the size that the image has, ``"fit"`` shows all of it in the
+            loader's size, and ``"cover"`` fills that size.
         brightness: How far brightness may go: a number x for factors from 1 - x to 1 + x, or the least and the greatest
             factor; see `spdl.io.random_color_jitter`.
         contrast: The same for contrast.
@@ -91,6 +99,14 @@ class ImageAugment:
     """The ratio of width to height of random crops."""
     flip: float = 0.5
     """The probability of a flip."""
+    vertical_flip: float = 0.0
+    """The probability of a flip upside down."""
+    quarter_turns: bool = False
+    """Whether images are turned by quarters."""
+    zoom: tuple[float, float] | None = None
+    """The factors of a resize before a random crop of the loader's size."""
+    zoom_from: Literal["image", "fit", "cover"] = "image"
+    """What a factor of 1 is."""
     brightness: float | tuple[float, float] = 0.0
     """How far brightness may go."""
     contrast: float | tuple[float, float] = 0.0
@@ -150,6 +166,11 @@ class ImageAugment:
         return any((self.brightness, self.contrast, self.saturation, self.hue))
 
     @property
+    def turns(self) -> bool:
+        """Whether images are turned or mirrored upside down."""
+        return bool(self.quarter_turns or self.vertical_flip)
+
+    @property
     def mixes(self) -> bool:
         """Whether images are mixed."""
         return bool(self.mixup or self.cutmix)
@@ -173,6 +194,13 @@ class ImageAugment:
             positive("num_classes", self.num_classes)
         random_resized_crop([], seed=0, epoch=0, scale=self.scale or (1, 1), ratio=self.ratio)
         check_probability("flip", self.flip)
+        check_probability("vertical_flip", self.vertical_flip)
+        check_flag("quarter_turns", self.quarter_turns)
+        check_choice("zoom_from", self.zoom_from, ("image", "fit", "cover"))
+        if self.zoom is not None:
+            _check_zoom(self.zoom)
+            if self.scale is not None:
+                refuse(ValueError, "scale", "None with `zoom`, which is another way to crop", self.scale)
         check_pixel_changes(self)
 
     def steps(
@@ -205,6 +233,15 @@ class ImageAugment:
             index, *size
         )
         return steps
+
+
+def _check_zoom(zoom: Any) -> None:
+    accepted = "two factors, 0 < least <= greatest, or None"
+    if not isinstance(zoom, tuple | list) or len(zoom) != 2:  # noqa: PLR2004
+        refuse(TypeError, "zoom", accepted, zoom)
+    least, greatest = (check_number("zoom", factor, accepted) for factor in zoom)
+    if not 0 < least <= greatest < math.inf:
+        refuse(ValueError, "zoom", accepted, zoom)
 
 
 # Separates these random numbers from others of the same image.

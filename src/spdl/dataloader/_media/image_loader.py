@@ -12,11 +12,14 @@ from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import Pad
 from spdl.dataloader._media.batches import ImageBatch
+from spdl.dataloader._media.geometry import GeometryRule
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.image_views import Views, ViewsReader, make_view, parse_views
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
-from spdl.dataloader._media.pixel_changes import changes_pixels, check_has_colors, make_eraser
+from spdl.dataloader._media.pixel_changes import changes_pixels, check_has_colors, make_changes, make_eraser
+from spdl.dataloader._media.target_reader import Ragged, TargetReader
+from spdl.dataloader._media.targets import Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import (
     ImageOptions,
@@ -28,7 +31,7 @@ from spdl.io import (
     random_resized_crop,
     to_numpy,
 )
-from spdl.io._shared import load_image_views
+from spdl.io._shared import load_image_views, load_placed_batch
 from spdl.source import EpochOrder
 
 
@@ -41,6 +44,7 @@ class ImageReader(MediaReader):
         seed: The seed of random numbers.
         num_classes: The number of classes, if the source knows it.
         final: The format that they get after a transform; None without one.
+        targets: What moves with them; None if nothing does, and their places are of no interest.
     """
 
     media: ClassVar[str] = "images"
@@ -53,7 +57,9 @@ class ImageReader(MediaReader):
         augment: ImageAugment | None,
         seed: int,
         num_classes: int | None,
+        *,
         final: PictureFormat | None,
+        targets: TargetReader | None,
     ) -> None:
         if augment is not None:
             check_has_colors(options, augment)
@@ -62,7 +68,11 @@ class ImageReader(MediaReader):
         self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
         self._final = final
         self._eraser = make_eraser(options, augment, seed)
+        self._targets = targets
         read = options if final is None else final.seen
+        # Otherwise images are read in one pass, and where they lie is drawn in native code.
+        draws = augment is not None and (augment.turns or augment.zoom is not None)
+        self._rule = GeometryRule(read, augment, seed) if draws or targets is not None else None
         # A random crop has its own shape, and fills the size.
         self._options = read if augment is None or augment.scale is None else dataclasses.replace(read, mode="stretch")
 
@@ -73,13 +83,16 @@ class ImageReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        if self._targets is not None:
+            self._targets.check(columns)
+        if self._rule is not None:
+            return self._read_placed(self._rule, columns, epoch, num_threads)
         if self._augment is not None and changes_pixels(self._augment):
             view = make_view(self._options, self._augment, columns["index"], seed=self._seed, epoch=epoch)
             (views,), failures = load_image_views(columns["image"], [[view]], num_threads=num_threads)
             return {"image": to_numpy(views)[0]}, failures
         crop: RandomResizedCrop | None = None
         flip: bool | list[bool] = False
-        jitter: RandomColorJitter | None = None
         augment = self._augment
         if augment is not None:
             indices = columns["index"]
@@ -89,26 +102,52 @@ class ImageReader(MediaReader):
                 )
             if augment.flip:
                 flip = random_flip(indices, seed=self._seed, epoch=epoch, probability=augment.flip)
-            if augment.changes_colors:
-                jitter = random_color_jitter(
-                    indices,
-                    seed=self._seed,
-                    epoch=epoch,
-                    brightness=augment.brightness,
-                    contrast=augment.contrast,
-                    saturation=augment.saturation,
-                    hue=augment.hue,
-                )
         buffer = load_image_batch(
             columns["image"],
             options=self._options,
             crop=crop,
             flip=flip,
-            jitter=jitter,
+            jitter=self._jitter(columns["index"], epoch),
             num_threads=num_threads,
             on_error="zero",
         )
         return {"image": to_numpy(buffer)}, [(failure.index, failure.reason) for failure in buffer.failures]
+
+    def _jitter(self, indices: list[int], epoch: int) -> RandomColorJitter | None:
+        augment = self._augment
+        if augment is None or not augment.changes_colors:
+            return None
+        return random_color_jitter(
+            indices,
+            seed=self._seed,
+            epoch=epoch,
+            brightness=augment.brightness,
+            contrast=augment.contrast,
+            saturation=augment.saturation,
+            hue=augment.hue,
+        )
+
+    def _read_placed(
+        self, rule: GeometryRule, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        """Read images into places that are drawn first, and what moves with them."""
+        indices = columns["index"]
+        augment = self._augment
+        changed = augment is not None and changes_pixels(augment)
+        loaded = load_placed_batch(
+            columns["image"],
+            lambda sizes: rule.draw(indices, epoch, sizes),
+            options=self._options,
+            jitter=None if changed else self._jitter(indices, epoch),
+            changes=make_changes(augment, indices, seed=self._seed, epoch=epoch) if augment and changed else None,
+            num_threads=num_threads,
+        )
+        images = to_numpy(loaded.images)
+        fields = {"image": images[0] if changed else images}
+        if self._targets is None:
+            return fields, sorted(loaded.failures.items())
+        more, reasons = self._targets.read(columns, rule, loaded, num_threads)
+        return {**fields, **more}, sorted({**reasons, **loaded.failures}.items())
 
     def convert(self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int) -> Any:  # noqa: ARG002 - of the base.
         """Give images the values, the dtype and the layout of batches."""
@@ -116,9 +155,11 @@ class ImageReader(MediaReader):
         return self._final.write(results, names, num_threads=num_threads)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Erase parts of images, and mix the images and labels of a batch, if that was asked for."""
+        """Erase parts of images, and bring targets together or mix images and labels, if that was asked for."""
         if self._eraser is not None:
             self._eraser.erase(fields["image"], fields["index"], epoch)
+        if self._targets is not None:
+            return self._targets.finish(fields)
         return fields if self._mixer is None else self._mixer.mix(fields, epoch)
 
 
@@ -155,7 +196,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             in a step. With ``on_error="skip"`` they may then take still fewer, and are at different places after
             equally many batches, so the state of each is for that rank alone.
         mode: How an image that is not cropped at random gets its size: ``"crop"`` covers it and cuts off the rest,
-            ``"pad"`` shows the whole image on black, ``"stretch"`` fills it. None is ``"crop"``.
+            ``"pad"`` shows the whole image, with `pad_value` around it, ``"stretch"`` fills it. None is ``"crop"``.
         interpolation: The filter of the resize; see `spdl.io.load_image_batch`. None is ``"bilinear"``.
         layout: ``"NCHW"`` or ``"NHWC"``. None is ``"NCHW"``.
         dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``. None is ``"float32"``.
@@ -168,8 +209,10 @@ class ImageLoader(MediaLoader[ImageBatch]):
             ``"local"`` have the same ``ImageAugment(size=...)``, and become ``batch.local``. With `views`, `transform`
             is None, and images are not mixed; `batch_transform` gets all views. None loads each image once, as
             (B, C, H, W).
+        pad_value: The colour around an image that does not fill its size, from 0 to 255: a number, or one for each
+            channel. None is 0, black.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
-            `mean` and `std`. It has more fields.
+            `mean`, `std` and `pad_value`. It has more fields.
         transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
             gets uint8: a tensor (C, H, W), as torchvision's v2 transforms take it, or an array (H, W, C) with
             ``output="numpy"``. It returns an image like that, or several stacked. Images of uint8 are then scaled to
@@ -181,6 +224,16 @@ class ImageLoader(MediaLoader[ImageBatch]):
             numbers. It runs in the loader's threads, so it should be quick or release the GIL.
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
             result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
+        targets: Which fields of samples are masks, boxes, points and outlines in the image, and which values belong to
+            them: a mapping from names to `Mask`, `Boxes`, `Keypoints`, `Polygons`, `InstanceMasks` and `Values`. They
+            move with the image through `augment` and `mode`, but not through a `transform`, which must leave every
+            pixel in its place. Batches then also have ``size``, the width and height of each original image, int64
+            (B, 2), and ``geometry``, a list of `Geometry`, which maps predictions back; with an empty mapping these
+            alone. Samples whose targets make no sense are failures. Not with mixup or CutMix.
+        ragged: The layout of targets that have a different number of rows in each sample, for all, or by the names of
+            fields. ``"list"`` is a list of arrays; ``"pad"`` one array (B, N, ...), padded to the most rows in the
+            batch, with a field ``NAME_mask``, bool (B, N), that is False where padding is; ``"offsets"`` a `Jagged`:
+            the rows of all samples one after the other, and where each sample's begin.
         pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
             texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
             are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
@@ -242,9 +295,12 @@ class ImageLoader(MediaLoader[ImageBatch]):
         dtype: Literal["uint8", "float16", "float32"] | None = None,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
+        pad_value: int | Sequence[int] | None = None,
         options: ImageOptions | None = None,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[ImageBatch], Any] | None = None,
+        targets: Mapping[str, Target | Mask] | None = None,
+        ragged: Ragged = "list",
         pad: Pad = None,
         output: OutputKind = "torch",
         device: Any = None,
@@ -262,16 +318,23 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "dtype": dtype,
             "mean": mean,
             "std": std,
+            "pad_value": pad_value,
         }
         self.options = make_options(size, options, given)
         reader: MediaReader
+        if targets is None and ragged != "list":
+            refuse(ValueError, "ragged", "left out without `targets`, whose layout it is", ragged)
         if views is None:
             final = None if transform is None else PictureFormat(self.options, output)
-            reader = ImageReader(self.options, _make_augment(augment), seed, _count_classes(source), final)
+            varied = _make_augment(augment)
+            if targets is not None and varied is not None and varied.mixes:
+                refuse(ValueError, "targets", "left out with `mixup` and `cutmix`, which mix labels alone", targets)
+            moved = None if targets is None else TargetReader(targets, ragged, self.options, output=output, others=pad)
+            reader = ImageReader(self.options, varied, seed, _count_classes(source), final=final, targets=moved)
         else:
-            if transform is not None:
-                accepted = "None with `views`; `batch_transform` gets all of them"
-                refuse(ValueError, "transform", accepted, transform)
+            for name, value in (("transform", transform), ("targets", targets)):
+                if value is not None:
+                    refuse(ValueError, name, "None with `views`; `batch_transform` gets all of them", value)
             reader = ViewsReader(self.options, parse_views(views, _make_augment(augment)), seed)
         super().__init__(
             source,

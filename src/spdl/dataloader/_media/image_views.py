@@ -68,6 +68,9 @@ def _check_group(argument: str, group: Sequence[ImageAugment]) -> list[ImageAugm
         if augment.mixes:
             accepted = "without `mixup` and `cutmix`, which mix labels"
             refuse(ValueError, argument, accepted, augment)
+        if augment.turns or augment.zoom is not None:
+            accepted = "without `quarter_turns`, `vertical_flip` and `zoom`, which images without `views` have"
+            refuse(ValueError, argument, accepted, augment)
         if augment.size != group[0].size:
             remedy = 'Give those of another size a name of their own: views={"image": [...], "local": [...]}.'
             refuse(ValueError, argument, "views of one size", [it.size for it in group], remedy)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.io._common.storage import Storage
     from spdl.io._image.augment import Box
     from spdl.io._image.config import DecodeConfig
+    from spdl.io._image.placed import Place
     from spdl.io._native import CPUBuffer, RandomCrop
 
 MaskInput: TypeAlias = ImageInput
@@ -135,6 +136,7 @@ def load_masks(
     boxes: Sequence[Box] = (),
     random: RandomCrop | None = None,
     flips: Sequence[bool] = (),
+    places: Sequence[Place] = (),
     sizes: Sequence[tuple[int, int]] = (),
     dtype: IdDtype = "uint8",
     pad_value: int = 0,
@@ -157,6 +159,7 @@ def load_masks(
         boxes: The part of each, in the upright mask, or none for whole masks.
         random: Draws the boxes instead.
         flips: Whether each is mirrored, or none.
+        places: The place of each, instead of boxes and flips, or none.
         sizes: The (width, height) that each upright mask has to have, or none.
         dtype: The type of the ids. Those of uint8 end at 255, all others at 65535; a file whose ids could be larger
             fails, and an array whose ids are.
@@ -183,6 +186,7 @@ def load_masks(
         boxes=list(boxes),
         random=random,
         flips=list(flips),
+        places=list(places),
         jitter=None,
         sizes=list(sizes),
         demux=demux_options(None, None),

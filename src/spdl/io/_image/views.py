@@ -13,6 +13,7 @@ from spdl.io._image.options import ImageOptions, make_array_format, make_load_op
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spdl.io._image.placed import Place
     from spdl.io._native import CPUBuffer, PixelAugment, View
 
 
@@ -27,6 +28,8 @@ class ImageView(NamedTuple):
     """Which images to mirror."""
     augment: PixelAugment | None = None
     """How to change the pixels of each image after the resize."""
+    places: Sequence[Place] = ()
+    """The place of each image, instead of its crop and flip; none if it has these."""
 
 
 def load_image_views(
@@ -73,6 +76,7 @@ def _to_native(view: ImageView, count: int) -> View:
         boxes=boxes,
         random=random,
         flips=resolve_flip(view.flip, count),
+        places=list(view.places),
         augment=view.augment,
     )
 

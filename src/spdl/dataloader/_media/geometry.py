@@ -1,0 +1,261 @@
+"""Where the pixels of an image go: drawn once for a sample, and applied to its image and its targets."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from spdl._random_key import random_key
+from spdl.io import random_flip, random_resized_crop
+from spdl.io._shared import Place
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spdl.dataloader._media.image_augment import ImageAugment
+    from spdl.io import ImageOptions
+    from spdl.io._shared import Size
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The way of the pixels of an image into a batch, as ``batch.geometry`` has it for each sample.
+
+    Coordinates are measured in pixels from the left and the upper edge of an image, so the first pixel reaches from 0
+    to 1, and a box around a whole image is (0, 0, width, height). Making one never raises.
+
+    Args:
+        matrix: From the original image to the one in the batch, float64 (2, 3): x' is
+            ``matrix[0, 0] * x + matrix[0, 1] * y + matrix[0, 2]``.
+        original: The width and height of the original image, turned upright if the loader does so.
+        size: The width and height of the image in the batch.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import Geometry
+        >>> halved = Geometry(np.array([[0.5, 0, 0], [0, 0.5, 8]]), (640, 480), (320, 256))
+        >>> halved.boxes(np.array([[100.0, 40.0, 200.0, 80.0]])).tolist()
+        [[50.0, 28.0, 100.0, 48.0]]
+        >>> halved.inverse().points(np.array([50.0, 28.0])).tolist()
+        [100.0, 40.0]
+    """
+
+    matrix: NDArray[np.float64]
+    """It maps pixels of the original image to pixels of the image in the batch, float64 (2, 3)."""
+    original: tuple[int, int]
+    """The width and height of the original image."""
+    size: tuple[int, int]
+    """The width and height of the image in the batch."""
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether left and right are exchanged, in whatever direction."""
+        (a, b, _), (c, d, _) = self.matrix.tolist()
+        return bool(a * d < b * c)
+
+    def points(self, points: Any) -> Any:
+        """Return where points of the original image are in the batch.
+
+        Args:
+            points: x and y, (..., 2), as an array or a tensor on any device.
+
+        Returns:
+            A new array or tensor of the same shape; of the same dtype if that is one of floats, else float64. Points
+            that are cut off are outside of the size.
+
+        Raises:
+            TypeError, ValueError, IndexError: If they are not numbers of that shape.
+        """
+        return self._map(_floats(points))
+
+    def boxes(self, boxes: Any) -> Any:
+        """Return where boxes of the original image are in the batch.
+
+        Args:
+            boxes: Left, top, right and bottom, (..., 4), as an array or a tensor on any device.
+
+        Returns:
+            A new array or tensor of the same shape; of the same dtype if that is one of floats, else float64. A box
+            that is turned becomes the smallest upright one around it. They are not clipped.
+
+        Raises:
+            TypeError, ValueError, IndexError: If they are not numbers of that shape.
+        """
+        corners = self._map(_floats(boxes)[..., _CORNERS])
+        if _is_tensor(corners):
+            return sys.modules["torch"].cat([corners.amin(-2), corners.amax(-2)], -1)
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        return np.concatenate([corners.min(-2), corners.max(-2)], -1)
+
+    def inverse(self) -> Self:
+        """Return the way back, which maps predictions to the original image."""
+        import numpy as np  # noqa: PLC0415
+
+        turn = np.linalg.inv(self.matrix[:, :2])
+        return type(self)(np.hstack([turn, -turn @ self.matrix[:, 2:]]), self.size, self.original)
+
+    def _map(self, points: Any) -> Any:
+        is_tensor = _is_tensor(points)
+        matrix = points.new_tensor(self.matrix.tolist()) if is_tensor else self.matrix.astype(points.dtype, copy=False)
+        # No product of matrices, which GPUs compute with fewer digits.
+        return (points[..., None, :] * matrix[:, :2]).sum(-1) + matrix[:, 2]
+
+
+# Left and right, top and bottom.
+_CORNERS = [[0, 1], [2, 1], [0, 3], [2, 3]]
+
+
+def _floats(values: Any) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    if _is_tensor(values):
+        return values if values.is_floating_point() else values.double()
+    array = np.asarray(values)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _is_tensor(values: Any) -> bool:
+    # Another thread may be importing torch just now, so its classes are no help.
+    return hasattr(values, "new_tensor")
+
+
+# Separates these random numbers from others of the same image.
+_PURPOSE = 5
+
+# The bits of a turn, as `Place` has them.
+_TRANSPOSED, _MIRRORED_X, _MIRRORED_Y = 1, 2, 4
+# Clockwise by 0, 90, 180 and 270 degrees.
+_QUARTERS = (0, _TRANSPOSED | _MIRRORED_Y, _MIRRORED_X | _MIRRORED_Y, _TRANSPOSED | _MIRRORED_X)
+
+
+class GeometryRule:
+    """Draws where images go. A draw depends on the seed, the epoch, the image's index and its size alone.
+
+    Args:
+        options: The size of the images in batches, and how images get it that are not cropped at random.
+        augment: How they are varied; None does not.
+        seed: The seed of random numbers.
+    """
+
+    def __init__(self, options: ImageOptions, augment: ImageAugment | None, seed: int) -> None:
+        assert options.width is not None
+        assert options.height is not None
+        self._size = options.width, options.height
+        self._mode = options.mode
+        self._augment = augment
+        self._seed = seed
+
+    def draw(self, indices: Sequence[int], epoch: int, sizes: Sequence[Size]) -> list[Place]:
+        """Return the places of some images.
+
+        Args:
+            indices: Their positions in the source.
+            epoch: The number of the epoch.
+            sizes: Their widths and heights.
+        """
+        augment = self._augment
+        if augment is None:
+            return [self._fit(_STILL, size, flip=False) for size in sizes]
+        flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=augment.flip)
+        draws = [_STILL] * len(indices)
+        if augment.turns or augment.zoom is not None:
+            draws = [_draw(augment, random_key(self._seed, epoch, index)) for index in indices]
+        turned = [_turned(size, draw.turn) for draw, size in zip(draws, sizes, strict=True)]
+        if augment.scale is not None:
+            crop = random_resized_crop(indices, seed=self._seed, epoch=epoch, scale=augment.scale, ratio=augment.ratio)
+            boxes = zip(draws, crop.boxes(turned), flips, strict=True)
+            return [Place(draw.turn, box, self._size, (0, 0), flip) for draw, box, flip in boxes]
+        fit = self._fit if augment.zoom is None else self._zoom
+        return [fit(draw, size, flip=flip) for draw, size, flip in zip(draws, turned, flips, strict=True)]
+
+    def geometry(self, place: Place, original: Size) -> Geometry:
+        """Return what a place does to the coordinates of an image of that size."""
+        import numpy as np  # noqa: PLC0415
+
+        width, height = original
+        x = (-1.0, 0.0, float(width)) if place.turn & _MIRRORED_X else (1.0, 0.0, 0.0)
+        y = (0.0, -1.0, float(height)) if place.turn & _MIRRORED_Y else (0.0, 1.0, 0.0)
+        rows = (y, x) if place.turn & _TRANSPOSED else (x, y)
+        left, top, right, bottom = place.box
+        spans = ((left, right), (top, bottom))
+        found = []
+        for (across, down, shift), (first, last), side, at in zip(
+            rows, spans, place.resized, place.offset, strict=True
+        ):
+            scale = side / (last - first)
+            found.append([across * scale, down * scale, (shift - first) * scale + at])
+        if place.flip:
+            across, down, shift = found[0]
+            found[0] = [-across, -down, self._size[0] - shift]
+        return Geometry(np.array(found), original, self._size)
+
+    def _fit(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
+        """Return the place of a whole image, as the loader's mode has it."""
+        resized, offset = self._size, (0, 0)
+        if self._mode != "stretch":
+            (width, height), (across, down) = self._size, size
+            scaled = _rescale(height, across, down), _rescale(width, down, across)
+            if self._mode == "pad":
+                resized = min(max(scaled[0], 1), width), min(max(scaled[1], 1), height)
+                offset = (width - resized[0]) // 2, (height - resized[1]) // 2
+            else:
+                resized = max(scaled[0], width), max(scaled[1], height)
+                # Halves go to the even number, as in FFmpeg's crop.
+                offset = -round((resized[0] - width) / 2), -round((resized[1] - height) / 2)
+        return Place(draw.turn, (0, 0, *size), resized, offset, flip)
+
+    def _zoom(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
+        """Return the place of a resized image that is cropped to the canvas."""
+        augment = self._augment
+        assert augment is not None
+        assert augment.zoom is not None
+        least, greatest = augment.zoom
+        factor = least + (greatest - least) * draw.zoom
+        shares = [side / own for side, own in zip(self._size, size, strict=True)]
+        factor *= {"image": 1.0, "fit": min(shares), "cover": max(shares)}[augment.zoom_from]
+        width, height = (max(1, round(own * factor)) for own in size)
+        offset = _offset(self._size[0] - width, draw.x), _offset(self._size[1] - height, draw.y)
+        return Place(draw.turn, (0, 0, *size), (width, height), offset, flip)
+
+
+class _Draw(NamedTuple):
+    """The draws for an image before its size is known. Numbers are from 0 to 1, exclusive."""
+
+    turn: int = 0
+    zoom: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+
+
+_STILL = _Draw()
+
+
+def _draw(augment: ImageAugment, key: int) -> _Draw:
+    generator = random.Random(random_key(key, _PURPOSE, 0))  # noqa: S311
+    # All are drawn, whatever is asked for: one of them never changes another.
+    quarter, vertical, zoom, x, y = (generator.random() for _ in range(5))
+    turn = _QUARTERS[int(4 * quarter)] if augment.quarter_turns else 0
+    if vertical < augment.vertical_flip:
+        # Upside down after the turn.
+        turn ^= _MIRRORED_X if turn & _TRANSPOSED else _MIRRORED_Y
+    return _Draw(turn, zoom, x, y)
+
+
+def _turned(size: Size, turn: int) -> Size:
+    return size[::-1] if turn & _TRANSPOSED else size
+
+
+def _rescale(side: int, by: int, of: int) -> int:
+    """Return ``side * by / of``, rounded to the nearest, halves up: as FFmpeg rounds, and so our native code."""
+    return (side * by + of // 2) // of
+
+
+def _offset(room: int, share: float) -> int:
+    """Return an offset at which an image lies within its canvas, or covers it; all are equally likely."""
+    place = int((abs(room) + 1) * share)
+    return place if room >= 0 else -place

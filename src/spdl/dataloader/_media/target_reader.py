@@ -1,0 +1,236 @@
+"""The targets of the samples of a batch: moved with their images, and brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from spdl._check import check_choice, check_instance, check_str, refuse, show
+from spdl.dataloader._loader.tensors import OutputKind, import_torch
+from spdl.dataloader._media.batch_maker import check_names, to_array
+from spdl.dataloader._media.targets import Boxes, Mask, Target
+from spdl.dataloader._media.windows import find_fault_of_file
+from spdl.dataloader._table.batches import Jagged
+from spdl.io import to_numpy
+from spdl.io._shared import Padding, load_masks, map_tensors
+
+if TYPE_CHECKING:
+    from spdl.dataloader._media.geometry import Geometry, GeometryRule
+    from spdl.io import ImageOptions
+    from spdl.io._shared import Place, PlacedBatch
+
+RaggedLayout: TypeAlias = Literal["list", "pad", "offsets"]
+Ragged: TypeAlias = RaggedLayout | Mapping[str, RaggedLayout]
+
+_KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the names of fields"
+
+
+class TargetReader:
+    """Moves the targets of samples with their images, and brings those of a batch together.
+
+    Args:
+        targets: What fields of the samples are.
+        ragged: How rows of different number are laid out.
+        options: The format of the images.
+        output: The kind of arrays.
+        others: Further fields that may be lists, since the loader pads them.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, Target | Mask],
+        ragged: Ragged,
+        options: ImageOptions,
+        *,
+        output: OutputKind,
+        others: Iterable[str] | None,
+    ) -> None:
+        check_instance("targets", targets, Mapping, f"a mapping: {_KINDS}")
+        rows: dict[str, Target] = {}
+        self._masks: dict[str, Mask] = {}
+        for name, target in targets.items():
+            check_str("targets", name)
+            check_instance(f"targets[{name!r}]", target, (Target, Mask), f"one of {_KINDS}")
+            if isinstance(target, Mask):
+                self._masks[name] = target
+                continue
+            rows[name] = target
+            if target.of is not None and not isinstance(targets.get(target.of), Boxes):
+                refuse(ValueError, f"targets[{name!r}].of", "the name of a field of Boxes, or None", target.of)
+        check_names("some of `targets`", targets, "image", *_ADDED)
+        # Boxes come first: what belongs to them needs to know which are dropped.
+        self._targets = dict(sorted(rows.items(), key=lambda item: not isinstance(item[1], Boxes)))
+        self._layouts = _make_layouts(self._targets, ragged)
+        self._size = options.width or 0, options.height or 0
+        self._tensors = output == "torch"
+        self._others = {"image", "path", "index", *targets, *(others or ())}
+
+    def check(self, columns: Mapping[str, list[Any]]) -> None:
+        """Check the fields of samples.
+
+        Raises:
+            TypeError: If a target is missing, or a field has several values and is no target.
+            ValueError: If the loader adds a field that they have already.
+        """
+        index = columns["index"][0]
+        check_names(f"with `targets`, some fields of sample {index}", columns, *_ADDED)
+        for name in (*self._masks, *self._targets):
+            if name not in columns:
+                accepted = f"a sample with the field {name!r}, as `targets` says"
+                refuse(TypeError, f"source[{index}]", accepted, tuple(columns))
+        for name in columns.keys() - self._others:
+            for place, value in zip(columns["index"], columns[name], strict=True):
+                array = to_array(value)
+                if isinstance(value, list | tuple) or (array is not None and array.ndim):
+                    accepted = "a single value in a field that `targets` does not mention"
+                    remedy = f"If it is a list of numbers, say which: targets={{..., {name!r}: Values(...)}}."
+                    refuse(TypeError, f"source[{place}].{name}", accepted, value, remedy)
+
+    def read(
+        self, columns: Mapping[str, list[Any]], rule: GeometryRule, images: PlacedBatch, num_threads: int
+    ) -> tuple[dict[str, Any], dict[int, str]]:
+        """Return the fields of samples that are added to their images, and why some of them cannot be read.
+
+        Args:
+            columns: The fields of the samples.
+            rule: The rule by which the images were placed.
+            images: The images.
+            num_threads: How many threads share the masks.
+
+        Returns:
+            Arrays of objects for ragged fields: the rows of each sample. Samples that failed have any values.
+        """
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        count = len(columns["index"])
+        fields = {name: np.full(count, None, object) for name in (*self._targets, "geometry")}
+        reasons: dict[int, str] = {}
+        for place, (drawn, size) in enumerate(zip(images.places, images.sizes, strict=True)):
+            fields["geometry"][place] = geometry = rule.geometry(drawn, size)
+            if place in images.failures:
+                continue
+            try:
+                for name, rows in self._read_one(columns, place, geometry, drawn):
+                    fields[name][place] = rows
+            except (TypeError, ValueError) as error:
+                reasons[place] = str(error)
+        for name, mask in self._masks.items():
+            fields[name], failed = self._read_masks(mask, columns[name], images, num_threads)
+            reasons |= {place: f"`{name}`: {reason}" for place, reason in failed.items()}
+        return {**fields, "size": np.array(images.sizes, np.int64)}, reasons
+
+    def _read_masks(
+        self, mask: Mask, masks: list[Any], images: PlacedBatch, num_threads: int
+    ) -> tuple[Any, dict[int, str]]:
+        """Return the masks of images by their places, and why some cannot be read."""
+        import numpy as np  # noqa: PLC0415
+
+        width, height = self._size
+        found = np.zeros((len(masks), height, width), mask.dtype)
+        reasons = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
+        sensible = [place for place in range(len(masks)) if place not in reasons and place not in images.failures]
+        if not sensible:
+            return found, reasons
+        buffer, failures = load_masks(
+            [masks[place] for place in sensible],
+            width=width,
+            height=height,
+            places=[images.places[place] for place in sensible],
+            sizes=[images.sizes[place] for place in sensible],
+            dtype=mask.dtype,
+            pad_value=mask.ignore_index,
+            num_threads=num_threads,
+            keep_failed=True,
+        )
+        assert buffer is not None
+        loaded = to_numpy(buffer)
+        reasons |= {sensible[number]: reason for number, reason in failures}
+        if len(sensible) == len(masks):
+            return loaded, reasons
+        found[sensible] = loaded
+        return found, reasons
+
+    def _read_one(
+        self, columns: Mapping[str, list[Any]], place: int, geometry: Geometry, drawn: Place
+    ) -> list[tuple[str, Any]]:
+        kept: dict[str, Any] = {}
+        found: list[tuple[str, Any]] = []
+        for name, target in self._targets.items():
+            try:
+                rows = target._read(columns[name][place])  # noqa: SLF001 - of ours, as the following ones.
+                if target.of is not None:
+                    rows = _keep(rows, kept[target.of], target.of)
+                rows = target._move(rows, geometry, drawn)  # noqa: SLF001
+                if isinstance(target, Boxes):
+                    rows, kept[name] = target._clip(rows, geometry)  # noqa: SLF001
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"`{name}`: {error}") from None
+            found.append((name, rows))
+        return found
+
+    def finish(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a batch with its targets brought together."""
+        done = {**fields, "geometry": list(fields["geometry"])}
+        for name, target in self._targets.items():
+            rows = list(fields[name])
+            layout = self._layouts[name]
+            if layout == "list":
+                done[name] = rows
+            elif layout == "pad":
+                mask = f"{name}_mask"
+                if mask in fields:
+                    raise ValueError(f"`ragged` adds the field {mask!r}, which the samples have already: rename it.")
+                done[name], done[mask], _ = Padding(target.pad_value, dtype=target.dtype).apply(rows)
+            else:
+                done[name] = _join(rows)
+            if self._tensors:
+                done[name] = _to_tensors(done[name])
+        return done
+
+
+_ADDED = ("size", "geometry")
+
+
+def _find_fault(mask: Any) -> str | None:
+    """Return why a mask is neither a file nor an array of ids; None if it is."""
+    array = to_array(mask)
+    if array is None:
+        fault = find_fault_of_file("mask", mask, files=True)
+        return fault and f"it must be a file or an array (H, W) of ints, got {show(mask)}"
+    if array.ndim != 2 or array.dtype.kind not in "bui" or not array.size:  # noqa: PLR2004 - sides.
+        return f"it must be a file or an array (H, W) of ints, got {array.dtype} {array.shape}"
+    return None
+
+
+def _make_layouts(targets: Mapping[str, Target], ragged: Ragged) -> dict[str, RaggedLayout]:
+    accepted = get_args(RaggedLayout)
+    if isinstance(ragged, Mapping):
+        layouts: dict[str, RaggedLayout] = {**dict.fromkeys(targets, "list"), **ragged}
+        for name, layout in ragged.items():
+            if name not in targets:
+                refuse(ValueError, "ragged", f"layouts of fields in `targets`: {', '.join(targets)}", name)
+            check_choice(f"ragged[{name!r}]", layout, accepted if targets[name].can_be_array else ("list",))
+        return layouts
+    check_choice("ragged", ragged, accepted)
+    return {name: ragged if target.can_be_array else "list" for name, target in targets.items()}
+
+
+def _keep(rows: Any, kept: Any, of: str) -> Any:
+    if len(rows) != len(kept):
+        raise ValueError(f"it has {len(rows)} elements, and `{of}` has {len(kept)} boxes: it must have one for each")
+    return [row for row, stays in zip(rows, kept, strict=True) if stays] if isinstance(rows, list) else rows[kept]
+
+
+def _join(rows: list[Any]) -> Jagged:
+    import numpy as np  # noqa: PLC0415
+
+    return Jagged(np.concatenate(rows), np.cumsum([0, *map(len, rows)], dtype=np.int64))
+
+
+def _to_tensors(value: Any) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    return map_tensors(import_torch().from_numpy, value, np.ndarray)

@@ -1,0 +1,477 @@
+"""Targets that move with an image: boxes, points, polygons, masks, and values that belong to boxes."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+from spdl._check import check_choice, check_flag, check_int, check_number, check_str, positive, refuse, show
+from spdl.dataloader._media.batch_maker import to_array
+from spdl.io import coco_masks, to_numpy
+from spdl.io._shared import load_masks
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spdl.dataloader._media.geometry import Geometry
+    from spdl.io._shared import Place
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+MaskDtype: TypeAlias = Literal["uint8", "uint16", "int32", "int64"]
+BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
+
+_SHARE = "a number from 0 to 1"
+
+
+class Target(abc.ABC):
+    """How a field of samples moves with its image. Its value is a list of rows, such as boxes."""
+
+    can_be_array: ClassVar[bool] = True
+    """Whether the rows of a sample are an array."""
+
+    @property
+    @abc.abstractmethod
+    def of(self) -> str | None:
+        """The boxes that the rows belong to, a row each; None if they belong to none."""
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> Any:
+        """The type of the array's values."""
+
+    @property
+    def pad_value(self) -> float:
+        """The value that fills up shorter arrays."""
+        return 0
+
+    @abc.abstractmethod
+    def _read(self, value: Any) -> Any:
+        """Return the rows of a sample as an array or a list.
+
+        Raises:
+            TypeError, ValueError: If they are not rows; the message says why.
+        """
+
+    @abc.abstractmethod
+    def _move(self, rows: Any, geometry: Geometry, place: Place) -> Any:
+        """Return the same number of rows in the image of a batch."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A field of samples with a mask for each image, for ``ImageLoader(..., targets=...)``: an id for each pixel.
+
+    A sample's value is the path or the bytes of a file, or an array (H, W) of ints, as large as its image. Files with a
+    palette give their indices, and files of gray their levels, of up to 16 bits. Others, such as colours and JPEG, and
+    masks of another size, fail the sample. In a batch, masks are one array (B, height, width). No filter mixes ids:
+    each pixel has the id of the pixel of the mask in which its centre lies.
+
+    Args:
+        ignore_index: The id of pixels outside the image. Losses have an argument of this name.
+        dtype: The type of the ids in batches: ``"int64"``, as losses take it, or ``"uint8"``, ``"uint16"`` or
+            ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold fail their samples.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import ImageLoader, Mask
+        >>> source = [{"image": b"P6 4 2 255 " + bytes(4 * 2 * 3), "mask": np.array([[1, 1, 2, 2]] * 2)}]
+        >>> loader = ImageLoader(source, 1, size=4, mode="pad", targets={"mask": Mask()}, output="numpy")
+        >>> next(iter(loader)).mask[0, :2].tolist()
+        [[255, 255, 255, 255], [1, 1, 2, 2]]
+    """
+
+    ignore_index: int = 255
+    """The id outside of images."""
+    dtype: MaskDtype = "int64"
+    """The type of ids."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_choice("dtype", self.dtype, get_args(MaskDtype))
+        check_int("ignore_index", self.ignore_index, least=0, most=255 if self.dtype == "uint8" else 65535)
+
+
+@dataclass(frozen=True)
+class Boxes(Target):
+    """A field of samples with boxes around objects, for ``ImageLoader(..., targets=...)``.
+
+    A sample's value is a list of boxes or an array (N, 4), in pixels of the original image, from its left and upper
+    edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to the image. A box that
+    lies outside is dropped, together with the rows of other fields that belong to it.
+
+    Args:
+        format: ``"xyxy"``: left, top, right and bottom; ``"xywh"``: left, top, width and height, as COCO has it;
+            ``"cxcywh"``: the centre, width and height.
+        output: The format in batches. None is `format`.
+        min_visibility: The least share of a box's area that must be left, from 0 to 1; boxes with less are dropped.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import Boxes, ImageLoader
+        >>> photo = b"P6 4 2 255 " + bytes(4 * 2 * 3)
+        >>> source = [{"image": photo, "boxes": [[1, 0, 3, 2]]}]
+        >>> loader = ImageLoader(source, 1, size=8, mode="pad", targets={"boxes": Boxes("xyxy")}, output="numpy")
+        >>> next(iter(loader)).boxes[0].tolist()
+        [[2.0, 2.0, 6.0, 6.0]]
+    """
+
+    format: BoxFormat = "xyxy"
+    """The format of samples."""
+    output: BoxFormat | None = None
+    """The format of batches."""
+    min_visibility: float = 0.0
+    """The least share of a box that is kept."""
+
+    of: ClassVar[None] = None
+    """Boxes belong to no others."""
+    dtype: ClassVar[str] = "float32"
+    """The type in batches."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_choice("format", self.format, get_args(BoxFormat))
+        check_choice("output", self.output, (*get_args(BoxFormat), None))
+        if not 0 <= check_number("min_visibility", self.min_visibility, _SHARE) <= 1:
+            refuse(ValueError, "min_visibility", _SHARE, self.min_visibility)
+
+    def _read(self, value: Any) -> Array:
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        boxes = _floats(value, (4,))
+        if self.format == "cxcywh":
+            boxes[:, :2] -= boxes[:, 2:] / 2
+        if self.format != "xyxy":
+            boxes[:, 2:] += boxes[:, :2]
+        if (boxes[:, :2] > boxes[:, 2:]).any():
+            number = int(np.argmax((boxes[:, :2] > boxes[:, 2:]).any(1)))
+            raise ValueError(f"box {number} ends before it begins, taken as {self.format!r}: {show(value[number])}")
+        return boxes
+
+    def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
+        moved: Array = geometry.boxes(rows)
+        return moved
+
+    def _clip(self, boxes: Array, geometry: Geometry) -> tuple[Array, Array]:
+        """Return boxes without what lies outside of the image, in the format of batches, and which of them stay."""
+        import numpy as np  # noqa: PLC0415
+
+        clipped = np.clip(boxes, 0, (*geometry.size, *geometry.size))
+        before, after = (np.prod(each[:, 2:] - each[:, :2], 1) for each in (boxes, clipped))
+        kept = (after > 0) & (after >= self.min_visibility * before)
+        clipped = clipped[kept]
+        output = self.output or self.format
+        if output != "xyxy":
+            clipped[:, 2:] -= clipped[:, :2]
+        if output == "cxcywh":
+            clipped[:, :2] += clipped[:, 2:] / 2
+        return clipped.astype(np.float32), kept
+
+
+@dataclass(frozen=True)
+class Keypoints(Target):
+    """A field of samples with points, for ``ImageLoader(..., targets=...)``.
+
+    A sample's value is a list or an array (N, 2), or (N, count, 2) with `count`, of x and y in pixels of the original
+    image, from its left and upper edge. In a batch they are float32 of the same shape, in pixels of the image there.
+    Points that are cut off lie outside of it.
+
+    Args:
+        count: How many points each object has, such as the 17 of COCO. None: the points belong to no objects.
+        visibility: Whether each point has a third number, as in COCO: 0 is a point that was not marked. Points that
+            were not marked, or are cut off, are (0, 0, 0) in batches.
+        swap: Pairs of points that change places if the image is mirrored, such as the left and the right eye.
+        of: The name of the field of `Boxes` whose objects have the points: with a box that is dropped, its points are,
+            too.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import ImageLoader, Keypoints
+        >>> photo = b"P6 4 2 255 " + bytes(4 * 2 * 3)
+        >>> source = [{"image": photo, "points": [[1, 1]]}]
+        >>> loader = ImageLoader(source, 1, size=8, mode="stretch", targets={"points": Keypoints()}, output="numpy")
+        >>> next(iter(loader)).points[0].tolist()
+        [[2.0, 4.0]]
+    """
+
+    count: int | None = None
+    """How many points an object has."""
+    visibility: bool = False
+    """Whether points have a third number."""
+    swap: Sequence[tuple[int, int]] = ()
+    """The pairs that change places in a mirrored image."""
+    of: str | None = None
+    """The boxes of the objects."""
+    dtype: ClassVar[str] = "float32"
+    """The type in batches."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if self.count is not None:
+            positive("count", self.count)
+        check_flag("visibility", self.visibility)
+        _check_of(self.of)
+        accepted = f"pairs of numbers of points, from 0 to {(self.count or 0) - 1}, each in one pair at most"
+        pairs = [tuple(pair) for pair in self.swap]
+        numbers = [number for pair in pairs for number in pair]
+        if any(len(pair) != 2 for pair in pairs) or not set(numbers) <= set(range(self.count or 0)):  # noqa: PLR2004
+            refuse(ValueError, "swap", accepted if self.count else "empty without `count`", self.swap)
+        if len(set(numbers)) != len(numbers):
+            refuse(ValueError, "swap", accepted, self.swap)
+        object.__setattr__(self, "swap", tuple(pairs))
+
+    def _read(self, value: Any) -> Array:
+        numbers = 3 if self.visibility else 2
+        return _floats(value, (numbers,) if self.count is None else (self.count, numbers))
+
+    def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
+        import numpy as np  # noqa: PLC0415
+
+        moved = np.concatenate([geometry.points(rows[..., :2]), rows[..., 2:]], -1)
+        if self.visibility:
+            width, height = geometry.size
+            inside = (moved[..., :2] >= 0).all(-1) & (moved[..., 0] < width) & (moved[..., 1] < height)
+            moved[~(inside & (rows[..., 2] > 0))] = 0
+        if geometry.mirrors and self.swap:
+            order = np.arange(self.count or 0)
+            for first, second in self.swap:
+                order[[first, second]] = second, first
+            moved = moved[:, order]
+        return moved.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Polygons(Target):
+    """A field of samples with outlines of objects, for ``ImageLoader(..., targets=...)``.
+
+    A sample's value has a list of polygons for each object, as COCO's ``segmentation`` has it: a polygon is a list
+    x, y, x, y, ..., or an array (M, 2), in pixels of the original image. In a batch it is a list for each sample, of
+    lists for each object, of float32 (M, 2) for each polygon, in pixels of the image there. They are not clipped.
+
+    Args:
+        of: The name of the field of `Boxes` whose objects have the outlines: with a box that is dropped, its outline
+            is, too.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import ImageLoader, Polygons
+        >>> photo = b"P6 4 4 255 " + bytes(4 * 4 * 3)
+        >>> source = [{"image": photo, "outlines": [[[0, 0, 2, 0, 2, 2]]]}]
+        >>> loader = ImageLoader(source, 1, size=8, targets={"outlines": Polygons()}, output="numpy")
+        >>> next(iter(loader)).outlines[0][0][0].tolist()
+        [[0.0, 0.0], [4.0, 0.0], [4.0, 4.0]]
+    """
+
+    of: str | None = None
+    """The boxes of the objects."""
+
+    can_be_array: ClassVar[bool] = False
+    """Outlines are lists in every layout."""
+    dtype: ClassVar[str] = "float32"
+    """The type in batches."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        _check_of(self.of)
+
+    def _read(self, value: Any) -> list[list[Array]]:
+        return [[_polygon(polygon) for polygon in _polygons(each)] for each in _rows(value)]
+
+    def _move(self, rows: list[list[Array]], geometry: Geometry, place: Place) -> list[list[Array]]:  # noqa: ARG002
+        import numpy as np  # noqa: PLC0415
+
+        return [[geometry.points(polygon).astype(np.float32) for polygon in each] for each in rows]
+
+
+@dataclass(frozen=True)
+class InstanceMasks(Target):
+    """A field of samples with a mask for each object, for ``ImageLoader(..., targets=...)``.
+
+    A sample's value has polygons or a run-length encoding for each object, as COCO's ``segmentation`` has them. In a
+    batch they are masks, uint8 (N, height, width): 1 in the object, and 0 elsewhere. Polygons are moved first
+    and then filled, by COCO's rule.
+
+    Args:
+        of: The name of the field of `Boxes` whose objects have the masks: with a box that is dropped, its mask is, too.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import ImageLoader, InstanceMasks
+        >>> photo = b"P6 4 4 255 " + bytes(4 * 4 * 3)
+        >>> source = [{"image": photo, "objects": [[[1, 0, 3, 0, 3, 4, 1, 4]]]}]
+        >>> loader = ImageLoader(source, 1, size=4, targets={"objects": InstanceMasks()}, output="numpy")
+        >>> next(iter(loader)).objects[0][0, 0].tolist()
+        [0, 1, 1, 0]
+    """
+
+    of: str | None = None
+    """The boxes of the objects."""
+
+    dtype: ClassVar[str] = "uint8"
+    """The type in batches."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        _check_of(self.of)
+
+    def _read(self, value: Any) -> list[Any]:
+        return [
+            each if isinstance(each, Mapping) else [_polygon(polygon) for polygon in _rows(each)]
+            for each in _rows(value)
+        ]
+
+    def _move(self, rows: list[Any], geometry: Geometry, place: Place) -> Array:
+        import numpy as np  # noqa: PLC0415
+
+        width, height = geometry.size
+        found = np.zeros((len(rows), height, width), np.uint8)
+        encodings = [number for number, each in enumerate(rows) if isinstance(each, Mapping)]
+        polygons = [number for number in range(len(rows)) if number not in encodings]
+        if polygons:
+            outlines = [[geometry.points(it).ravel() for it in rows[number]] for number in polygons]
+            found[polygons] = coco_masks(outlines, width=width, height=height)
+        if encodings:
+            own_width, own_height = geometry.original
+            whole = coco_masks([rows[number] for number in encodings], width=own_width, height=own_height)
+            count = len(encodings)
+            buffer, _ = load_masks(list(whole), width=width, height=height, places=[place] * count)
+            assert buffer is not None
+            found[encodings] = to_numpy(buffer)
+        return found
+
+
+@dataclass(frozen=True)
+class Values(Target):
+    """A field of samples with a list of numbers that stay as they are, for ``ImageLoader(..., targets=...)``.
+
+    Their type and their layout in batches never depend on what the samples have.
+
+    Args:
+        dtype: The type of the numbers in batches, such as ``"int64"`` or ``"float32"``. Numbers that it cannot hold
+            fail the sample: 0.5 for an int, for example.
+        shape: The shape of an element, if it is not a number.
+        of: The name of the field of `Boxes` that the numbers belong to, one to each: with a box that is dropped, its
+            number is, too.
+        pad_value: The number that fills up shorter lists with ``ragged="pad"``.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import Boxes, ImageLoader, Values
+        >>> photo = b"P6 4 2 255 " + bytes(4 * 2 * 3)
+        >>> source = [{"image": photo, "boxes": [[1, 0, 3, 2], [3, 0, 3, 2]], "labels": [7, 8]}]
+        >>> targets = {"boxes": Boxes(), "labels": Values(of="boxes")}
+        >>> next(iter(ImageLoader(source, 1, size=8, targets=targets, output="numpy"))).labels
+        [array([7])]
+    """
+
+    dtype: Any = "int64"
+    """The type in batches."""
+    shape: tuple[int, ...] = ()
+    """The shape of an element."""
+    of: str | None = None
+    """The boxes that they belong to."""
+    pad_value: float = 0
+    """The number that fills up shorter lists."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        import numpy as np  # noqa: PLC0415
+
+        accepted = "a dtype of bools, ints or floats, such as 'int64'"
+        try:
+            dtype = np.dtype(self.dtype)
+        except TypeError:
+            refuse(TypeError, "dtype", accepted, self.dtype)
+        if dtype.kind not in "biuf":
+            refuse(ValueError, "dtype", accepted, self.dtype)
+        object.__setattr__(self, "dtype", dtype.newbyteorder("="))
+        object.__setattr__(self, "shape", tuple(positive("shape", side) for side in self.shape))
+        _check_of(self.of)
+        check_number("pad_value", self.pad_value)
+
+    def _read(self, value: Any) -> Array:
+        import numpy as np  # noqa: PLC0415
+
+        rows: Array = _numbers(value, self.shape)
+        with np.errstate(invalid="ignore"):
+            converted: Array = rows.astype(self.dtype)
+        if converted.dtype.kind != "f" and not np.array_equal(converted, rows):
+            raise ValueError(f"it has numbers that {converted.dtype} cannot hold: {show(value)}")
+        return converted
+
+    def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
+        return rows
+
+
+def _check_of(of: str | None) -> None:
+    if of is not None:
+        check_str("of", of)
+
+
+def _rows(value: Any) -> Sequence[Any]:
+    if isinstance(value, str | bytes | Mapping) or not hasattr(type(value), "__len__"):
+        raise TypeError(f"it must be a list, with no elements if there is nothing to see, got {show(value)}")
+    found: Sequence[Any] = value
+    return found
+
+
+def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return a new array (N, *shape) of numbers."""
+    import numpy as np  # noqa: PLC0415
+
+    rows = _rows(value)
+    array = to_array(value)
+    if array is None:
+        try:
+            array = np.array(rows)
+        except (TypeError, ValueError):
+            raise ValueError(f"its elements must be numbers of the shape {shape}, got {show(value)}") from None
+    if not len(rows):
+        return np.zeros((0, *shape), array.dtype if array.dtype.kind in "biuf" else np.float64)
+    if array.dtype.kind not in "biuf" or array.shape[1:] != shape:
+        raise ValueError(f"its elements must be numbers of the shape {shape}, got {show(value)}")
+    found: Array = array
+    return found
+
+
+def _floats(value: Any, shape: tuple[int, ...]) -> Array:
+    import numpy as np  # noqa: PLC0415
+
+    floats = _numbers(value, shape).astype(np.float64)
+    if not np.isfinite(floats).all():
+        raise ValueError(f"its numbers must be finite, got {show(value)}")
+    return floats
+
+
+def _polygons(value: Any) -> Sequence[Any]:
+    if isinstance(value, Mapping):
+        raise TypeError("an object's outline is a run-length encoding, which has no corners: see InstanceMasks")
+    return _rows(value)
+
+
+def _polygon(value: Any) -> Array:
+    import numpy as np  # noqa: PLC0415
+
+    rows = _rows(value)
+    is_flat = len(rows) > 0 and not hasattr(type(rows[0]), "__len__")
+    if is_flat and len(rows) % 2:
+        raise ValueError(f"a polygon must have an x and a y for each corner, got {len(rows)} numbers")
+    points = _floats(value, ()).reshape(-1, 2) if is_flat else _floats(value, (2,))
+    if len(points) < 3:  # noqa: PLR2004 - corners.
+        raise ValueError(f"a polygon must have at least 3 corners, got {len(points)}")
+    return np.ascontiguousarray(points)

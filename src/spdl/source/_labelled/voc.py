@@ -1,0 +1,201 @@
+"""Images of PASCAL VOC's layout, with their objects or their masks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, overload
+from xml.etree import ElementTree as ET
+
+from spdl._check import check_flag, check_path, check_str, refuse, shown_place
+from spdl.source._labelled.lists import fingerprint
+
+VOC_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog"),
+    *("horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+
+
+class _Voc(Sequence[dict[str, Any]]):
+    """The common part of both kinds: the names of a set's images."""
+
+    _LISTS: str
+
+    def __init__(self, root: str | os.PathLike[str], image_set: str) -> None:
+        check_path("root", root)
+        self.root = os.fsdecode(root)
+        self.image_set = check_str("image_set", image_set)
+        path = Path(self.root, "ImageSets", self._LISTS, f"{image_set}.txt")
+        lines = path.read_text(encoding="utf-8").split("\n")
+        # Lists for one class have a second column.
+        self._names = [line.split()[0] for line in lines if line.strip()]
+        for name in self._names:
+            if "/" in name or name in {".", ".."}:
+                raise ValueError(f"The list {str(path)!r} must have names of images without folders, got {name!r}.")
+        if not self._names:
+            refuse(ValueError, "image_set", "a list with names of images", str(path))
+
+    def _describe(self, index: int) -> str:
+        return self._names[index]
+
+    def _make(self, name: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def fingerprint(self) -> str:
+        """Return a short text that says which images these are, wherever the folder is."""
+        return fingerprint(type(self).__name__, len(self), self._describe, [self.image_set])
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        return self._make(self._names[index])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({shown_place(self.root)!r}): {len(self)} images of {self.image_set}"
+
+    def _image(self, name: str) -> str:
+        return str(Path(self.root, "JPEGImages", f"{name}.jpg"))
+
+
+class VOCSegmentation(_Voc):
+    """Images and masks of PASCAL VOC's layout, such as ``VOCdevkit/VOC2012``.
+
+    It is a sequence of dicts with ``image``, ``mask`` and ``path``, the paths of an image and of its mask, and a source
+    of `spdl.dataloader.ImageLoader` with ``targets={"mask": Mask()}``. A mask is a palette PNG whose indices are the
+    classes: 0 is the background, and 255 is to be ignored.
+
+    Args:
+        root: The folder with ``ImageSets``, ``JPEGImages`` and ``SegmentationClass``.
+        image_set: The name of a list in ``ImageSets/Segmentation``, such as ``"train"``.
+        masks: The folder of the masks: ``"SegmentationClass"`` or ``"SegmentationObject"``, say.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If the list has no names of images.
+        FileNotFoundError: If there is no such list.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from spdl.source import VOCSegmentation
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     folder = Path(root, "ImageSets", "Segmentation")
+        ...     folder.mkdir(parents=True)
+        ...     _ = Path(folder, "train.txt").write_text("2007_000032", encoding="utf-8")
+        ...     photos = VOCSegmentation(root)
+        >>> Path(photos[0]["mask"]).name
+        '2007_000032.png'
+    """
+
+    _LISTS = "Segmentation"
+
+    def __init__(
+        self, root: str | os.PathLike[str], image_set: str = "train", *, masks: str = "SegmentationClass"
+    ) -> None:
+        super().__init__(root, image_set)
+        self.masks = check_str("masks", masks)
+
+    def _make(self, name: str) -> dict[str, Any]:
+        path = self._image(name)
+        return {"image": path, "mask": str(Path(self.root, self.masks, f"{name}.png")), "path": path}
+
+
+class VOCDetection(_Voc):
+    """Images and their objects of PASCAL VOC's layout, such as ``VOCdevkit/VOC2012``.
+
+    It is a sequence of dicts, and a source of `spdl.dataloader.ImageLoader` with ``targets``. A sample has ``image``
+    and ``path``, the path of the image, and two lists with an element for every object: ``boxes``, the left, top, right
+    and bottom in pixels from the image's edges, and ``labels``. VOC counts pixels from 1, and its boxes include the
+    last ones; here a box around a whole image is (0, 0, width, height). The file of a sample's objects is read when it
+    is looked up.
+
+    Args:
+        root: The folder with ``ImageSets``, ``JPEGImages`` and ``Annotations``.
+        image_set: The name of a list in ``ImageSets/Main``, such as ``"train"``.
+        classes: The names of the classes in the order of their numbers. None are VOC's 20.
+        first_label: The number of the first class.
+        difficult: Whether objects count that are marked as difficult.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If the list has no names of images; when a sample is looked up, if its annotations make no sense.
+        FileNotFoundError: If there is no such list.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from spdl.source import VOCDetection
+        >>> box = "<bndbox><xmin>11</xmin><ymin>21</ymin><xmax>40</xmax><ymax>60</ymax></bndbox>"
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     for name, text in (
+        ...         ("ImageSets/Main/train.txt", "000005"),
+        ...         ("Annotations/000005.xml", f"<a><object><name>cat</name>{box}</object></a>"),
+        ...     ):
+        ...         Path(root, name).parent.mkdir(parents=True)
+        ...         _ = Path(root, name).write_text(text, encoding="utf-8")
+        ...     photo = VOCDetection(root)[0]
+        >>> photo["boxes"], photo["labels"]
+        ([(10.0, 20.0, 40.0, 60.0)], [7])
+    """
+
+    _LISTS = "Main"
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        image_set: str = "train",
+        *,
+        classes: Iterable[str] | None = None,
+        first_label: int = 0,
+        difficult: bool = True,
+    ) -> None:
+        super().__init__(root, image_set)
+        self.classes = list(VOC_CLASSES if classes is None else classes)
+        self._labels = {name: label for label, name in enumerate(self.classes, first_label)}
+        self._difficult = check_flag("difficult", difficult)
+
+    def _make(self, name: str) -> dict[str, Any]:
+        path = Path(self.root, "Annotations", f"{name}.xml")
+        try:
+            objects = ET.fromstring(path.read_bytes()).findall("object")  # noqa: S314 - expat bounds entities.
+        except ET.ParseError as error:
+            raise ValueError(f"{str(path)!r} must be XML as VOC has it: {error}.") from None
+        boxes, labels = [], []
+        for each in objects:
+            if self._difficult or _text(each, "difficult", path, "0") == "0":
+                boxes.append(_box(each, path))
+                labels.append(self._label(_text(each, "name", path), path))
+        image = self._image(name)
+        return {"image": image, "boxes": boxes, "labels": labels, "path": image}
+
+    def _label(self, name: str, path: Path) -> int:
+        if name not in self._labels:
+            raise ValueError(f"An object of {str(path)!r} must be of a class in `classes`, got {name!r}.")
+        return self._labels[name]
+
+
+def _text(element: ET.Element, name: str, path: Path, default: str | None = None) -> str:
+    text = element.findtext(name, default)
+    if text is None:
+        raise ValueError(f"An object of {str(path)!r} must have <{name}>.")
+    return text.strip()
+
+
+def _box(element: ET.Element, path: Path) -> tuple[float, float, float, float]:
+    box = element.find("bndbox")
+    if box is None:
+        raise ValueError(f"An object of {str(path)!r} must have <bndbox>.")
+    texts = [_text(box, name, path) for name in ("xmin", "ymin", "xmax", "ymax")]
+    try:
+        left, top, right, bottom = map(float, texts)
+    except ValueError:
+        raise ValueError(f"A box of {str(path)!r} must have four numbers, got {texts}.") from None
+    return left - 1, top - 1, right, bottom

@@ -1,0 +1,205 @@
+"""Masks move with their images: each pixel has the id of the place that its geometry leads back to."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from tests.dataloader.media.image_loading import make
+from tests.dataloader.media.test_geometry import SIZES, augments, check_pixels, places
+
+from spdl.dataloader import Boxes, ImageAugment, InstanceMasks, Mask
+from spdl.io import LoadError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def encoded(picture: Any, kind: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind)
+    return file.getvalue()
+
+
+def palette(ids: Any) -> Any:
+    """Return a picture with a palette in which the colours say nothing of the ids."""
+    picture = Image.fromarray(ids.astype(np.uint8), "P")
+    picture.putpalette(np.random.default_rng(0).integers(0, 256, 768, np.uint8).tobytes())
+    return picture
+
+
+# How ids are given, and the greatest of them.
+KINDS: dict[str, tuple[Any, int]] = {
+    "palette": (lambda ids: encoded(palette(ids)), 255),
+    "gray": (lambda ids: encoded(Image.fromarray(ids.astype(np.uint8))), 255),
+    "gray of 16 bits": (lambda ids: encoded(Image.fromarray(ids.astype(np.uint16))), 65535),
+    "array": (lambda ids: ids.astype(np.int32), 65535),
+    "tensor": (lambda ids: torch.from_numpy(ids.astype(np.uint8)), 255),
+    "column by column": (lambda ids: np.asfortranarray(ids.astype(np.uint16)), 65535),
+}
+
+
+@given(
+    sizes=st.lists(SIZES, min_size=1, max_size=3),
+    kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=3, max_size=3),
+    size=SIZES,
+    mode=st.sampled_from(["pad", "crop", "stretch"]),
+    augment=st.one_of(st.just("eval"), augments()),
+    target=st.sampled_from([Mask(), Mask(7, "uint16"), Mask(65535, "int32")]),
+    seed=st.integers(0, 999),
+)
+def test_masks_have_the_ids_of_the_places_that_geometry_leads_to(  # noqa: PLR0917 - as many are drawn.
+    sizes: list[tuple[int, int]],
+    kinds: list[str],
+    size: tuple[int, int],
+    mode: str,
+    augment: Any,
+    target: Mask,
+    seed: int,
+) -> None:
+    masks = [
+        (np.arange(width * height).reshape(height, width) * 41 + seed) % (KINDS[kind][1] + 1)
+        for (width, height), kind in zip(sizes, kinds, strict=False)
+    ]
+    source = [
+        {"image": places(*own), "mask": KINDS[kind][0](mask)}
+        for own, kind, mask in zip(sizes, kinds, masks, strict=False)
+    ]
+    formats = {"interpolation": "nearest", "dtype": "uint8", "layout": "NHWC"}
+    (batch,) = make(source, 3, targets={"mask": target}, size=size, mode=mode, augment=augment, seed=seed, **formats)
+    assert batch.mask.dtype == target.dtype
+    for image, found, geometry, mask in zip(batch.image, batch.mask, batch.geometry, masks, strict=True):
+        check_pixels(image, geometry)
+        # The image says where it comes from.
+        inside = image[..., 2] == 255
+        expected = np.where(inside, mask[image[..., 1] * inside, image[..., 0] * inside], target.ignore_index)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_masks_are_read_from_files(tmp_path: Path) -> None:
+    ids = np.array([[0, 1], [2, 255]])
+    for kind, name in (("PNG", "a.png"), ("GIF", "b.gif"), ("BMP", "c.bmp"), ("TIFF", "d.tif")):
+        palette(ids).save(tmp_path / name, kind)
+        source = [{"image": places(2, 2), "mask": tmp_path / name}]
+        (batch,) = make(source, size=2, targets={"mask": Mask(dtype="uint8")})
+        # Pillow writes other numbers to a GIF, and reads them as they are.
+        with Image.open(tmp_path / name) as file:
+            assert batch.mask.tolist() == [np.array(file).tolist()]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "refill"])
+def test_masks_stay_with_their_images(on_error: str) -> None:
+    source: list[Any] = [
+        {"image": places(9, 9), "mask": np.full((9, 9), number), "boxes": [[0, 0, 9, number / 2]]}
+        for number in range(12)
+    ]
+    source[3]["mask"] = np.zeros((9, 8), np.uint8)
+    source[5]["image"] = b"no picture"
+    source[8]["mask"] = encoded(Image.new("RGB", (9, 9)))
+    options: dict[str, Any] = {"targets": {"mask": Mask(), "boxes": Boxes()}, "mode": "stretch", "size": 9}
+    batches = list(make(source, 4, **options, shuffle=True, on_error=on_error))
+    found = [
+        (index, number) for batch in batches for index, number in zip(batch.index, batch.mask[:, 0, 0], strict=True)
+    ]
+    assert all(index == number for index, number in found)
+    assert len(found) == (12 if on_error == "refill" else 9)
+    for batch in batches:
+        for index, boxes in zip(batch.index, batch.boxes, strict=True):
+            assert boxes.tolist() == ([[0, 0, 9, index / 2]] if index else [])
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (np.zeros((4, 5), np.uint8), "`mask`: it has 5x4 pixels, and not the 4x4"),
+        (np.full((4, 4), 70000), "`mask`: "),
+        (np.zeros((4, 4), np.float32), r"`mask`: it must be a file or an array \(H, W\) of ints, got float32 \(4, 4\)"),
+        (np.zeros((4, 4, 3), np.uint8), r"`mask`: it must be a file or an array \(H, W\) of ints, got uint8"),
+        (None, r"`mask`: it must be a file or an array \(H, W\) of ints, got None"),
+        (b"no picture", "`mask`: "),
+        ("no such file.png", "`mask`: "),
+        (encoded(Image.new("RGB", (4, 4))), "`mask`: "),
+        (encoded(Image.new("L", (4, 4)), "JPEG"), "`mask`: "),
+    ],
+)
+def test_masks_that_make_no_sense_fail_their_sample(mask: Any, message: str) -> None:
+    good = {"image": places(4, 4), "mask": np.ones((4, 4), np.uint8)}
+    source = [good, {**good, "mask": mask}]
+    with pytest.raises(LoadError, match=message):
+        list(make(source, targets={"mask": Mask()}))
+    (batch,) = make(source, targets={"mask": Mask()}, on_error="skip")
+    assert batch.index.tolist() == [0]
+
+
+def run_lengths(mask: Any) -> dict[str, Any]:
+    """Return a mask as COCO encodes it: the lengths of runs down the columns, of 0 and 1 in turn."""
+    flat = np.concatenate([[0], mask.ravel("F"), [2]])
+    edges = np.flatnonzero(np.diff(flat)) if mask.any() else np.array([0, mask.size])
+    counts = np.diff(np.concatenate([[0], edges])).tolist()
+    return {"size": list(mask.shape), "counts": [int(count) for count in counts]}
+
+
+@given(
+    augment=st.one_of(st.just("eval"), augments()),
+    box=st.tuples(st.integers(0, 15), st.integers(0, 9), st.integers(16, 30), st.integers(10, 20)),
+    seed=st.integers(0, 99),
+)
+def test_masks_of_instances_move_with_their_image(augment: Any, box: tuple[int, int, int, int], seed: int) -> None:
+    left, top, right, bottom = box
+    mask = np.zeros((20, 30), np.uint8)
+    mask[top:bottom, left:right] = 1
+    outline = [left, top, right, top, right, bottom, left, bottom]
+    sample = {
+        "image": places(30, 20),
+        "boxes": [box, (5000, 5000, 5001, 5001), box],
+        "objects": [run_lengths(mask), [outline], [[float(side) for side in outline]]],
+        "mask": mask,
+    }
+    targets = {"boxes": Boxes(), "objects": InstanceMasks(of="boxes"), "mask": Mask(0)}
+    (batch,) = make([sample], targets=targets, augment=augment, mode="pad", seed=seed)
+    objects = batch.objects[0]
+    assert objects.dtype == np.uint8
+    assert objects.shape == (len(batch.boxes[0]), 16, 16)
+    if len(objects):
+        encoded_again, filled = objects
+        np.testing.assert_array_equal(encoded_again, batch.mask[0])
+        # At its edges, COCO's rule for polygons takes more pixels than those whose centre is inside.
+        low_x, low_y, high_x, high_y = batch.boxes[0][0]
+        rows, columns = np.mgrid[:16, :16] + 0.5
+        away = np.minimum(abs(columns - low_x), abs(columns - high_x)) > 1
+        away &= np.minimum(abs(rows - low_y), abs(rows - high_y)) > 1
+        np.testing.assert_array_equal(filled[away], batch.mask[0][away])
+
+
+def test_masks_may_be_labels() -> None:
+    source = [(places(4, 4), np.ones((4, 4), np.uint8))]
+    for images, masks in make(source, size=4, targets={"label": Mask()}, output="torch"):
+        assert images.shape == (1, 3, 4, 4)
+        assert masks.dtype == torch.int64
+        assert masks.tolist() == [[[1] * 4] * 4]
+
+
+def test_masks_have_room_around_small_images() -> None:
+    source = [{"image": places(4, 4), "mask": np.full((4, 4), 3)}]
+    augment = ImageAugment(scale=None, zoom=(1, 1))
+    (batch,) = make(source, size=6, targets={"mask": Mask(9, "uint8")}, augment=augment, seed=4)
+    assert sorted(batch.mask.ravel().tolist()) == [3] * 16 + [9] * 20
+
+
+@pytest.mark.parametrize(
+    ("make_mask", "message"),
+    [
+        (lambda: Mask(dtype="float32"), "`dtype` must be 'uint8', 'uint16', 'int32' or 'int64'"),  # type: ignore[arg-type]
+        (lambda: Mask(256, "uint8"), "`ignore_index` must be an int from 0 to 255"),
+        (lambda: Mask(-100), "`ignore_index` must be an int from 0 to 65535"),
+    ],
+)
+def test_wrong_masks_are_refused(make_mask: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_mask()

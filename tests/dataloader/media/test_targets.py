@@ -1,0 +1,305 @@
+"""Targets move with their images: boxes, points, outlines and values, in every layout of a batch."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dataloader.media.image_loading import BROKEN, COUNT, make
+from tests.dataloader.media.test_geometry import augments, places
+
+from spdl.dataloader import Boxes, ImageAugment, Jagged, Keypoints, Polygons, Values
+from spdl.io import LoadError
+
+if TYPE_CHECKING:
+    from spdl.dataloader import Geometry, ImageBatch
+    from spdl.source import ImageFolder
+
+WIDTH, HEIGHT = 40, 30
+
+SIDES = st.floats(-20, 60).map(lambda side: round(side, 2))
+BOXES = st.lists(
+    st.tuples(SIDES, SIDES, SIDES, SIDES).map(lambda s: (*np.minimum(s[:2], s[2:]), *np.maximum(s[:2], s[2:]))),
+    max_size=4,
+)
+
+
+def moved(matrix: Any, points: Any) -> Any:
+    points = np.asarray(points, np.float64)
+    return points @ matrix[:, :2].T + matrix[:, 2]
+
+
+def expected_boxes(boxes: Any, geometry: Geometry, min_visibility: float) -> tuple[Any, Any, Any, Any]:
+    """Return what is left of boxes, whether each stays, and its area then and before, in float64."""
+    boxes = np.array(boxes, np.float64).reshape(-1, 4)
+    corners = np.stack([moved(geometry.matrix, boxes[:, [x, y]]) for x in (0, 2) for y in (1, 3)])
+    low, high = corners.min(0), corners.max(0)
+    area = (high - low).prod(1)
+    low, high = (np.clip(each, 0, geometry.size) for each in (low, high))
+    left = (high - low).prod(1)
+    return np.hstack([low, high]), (left > 0) & (left >= min_visibility * area), left, area
+
+
+@given(
+    boxes=st.lists(BOXES, min_size=1, max_size=3),
+    augment=augments(),
+    formats=st.tuples(*[st.sampled_from(["xyxy", "xywh", "cxcywh"])] * 2),
+    min_visibility=st.sampled_from([0.0, 0.3, 1.0]),
+    seed=st.integers(0, 99),
+)
+def test_boxes_are_those_of_the_matrix_clipped(
+    boxes: list[Any], augment: ImageAugment, formats: tuple[Any, Any], min_visibility: float, seed: int
+) -> None:
+    source = [
+        {"image": places(WIDTH, HEIGHT), "boxes": written(each, formats[0]), "labels": list(range(len(each)))}
+        for each in boxes
+    ]
+    targets = {
+        "labels": Values(of="boxes"),
+        "boxes": Boxes(formats[0], output=formats[1], min_visibility=min_visibility),
+    }
+    (batch,) = make(source, len(source), targets=targets, augment=augment, seed=seed)
+    assert type(batch.boxes) is type(batch.labels) is list
+    for own, found, labels, geometry in zip(boxes, batch.boxes, batch.labels, batch.geometry, strict=True):
+        clipped, stays, left, area = expected_boxes(own, geometry, min_visibility)
+        # What lies on the limit may fall on either side of it.
+        certain = (abs(left - min_visibility * area) > 1e-6) & ((left > 1e-6) | (left == 0))
+        assert set(np.flatnonzero(stays & certain)) <= set(labels) <= set(np.flatnonzero(stays | ~certain))
+        assert found.dtype == np.float32
+        assert found.shape == (len(labels), 4)
+        np.testing.assert_allclose(found, np.reshape(written(clipped[labels], formats[1]), (-1, 4)), atol=1e-4)
+
+
+def written(boxes: Any, form: str) -> list[Any]:
+    boxes = np.array(boxes, np.float64).reshape(-1, 4)
+    low, size = boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
+    found = {"xyxy": boxes, "xywh": np.hstack([low, size]), "cxcywh": np.hstack([low + size / 2, size])}[form]
+    return list(found.tolist())
+
+
+PEOPLE = st.lists(st.lists(st.tuples(SIDES, SIDES, st.sampled_from([0, 1, 2])), min_size=3, max_size=3), max_size=3)
+
+
+@given(people=PEOPLE, augment=augments(), seed=st.integers(0, 99))
+def test_keypoints_are_those_of_the_matrix(people: list[Any], augment: ImageAugment, seed: int) -> None:
+    plain = [point[:2] for person in people for point in person]
+    targets = {"people": Keypoints(3, visibility=True, swap=[(2, 1)]), "points": Keypoints()}
+    source = [{"image": places(WIDTH, HEIGHT), "people": people, "points": plain}]
+    (batch,) = make(source, targets=targets, augment=augment, seed=seed)
+    matrix = batch.geometry[0].matrix
+    points = moved(matrix, np.reshape(plain, (-1, 2)))
+    np.testing.assert_allclose(batch.points[0], points, atol=1e-4)
+    found = batch.people[0]
+    assert found.dtype == np.float32
+    order = [0, 2, 1] if np.linalg.det(matrix[:, :2]) < 0 else [0, 1, 2]
+    for person, person_found, places_of in zip(people, found, points.reshape(-1, 3, 2), strict=True):
+        for number, name in enumerate(order):
+            (x, y), visibility = places_of[name], person[name][2]
+            if min(abs(x), abs(x - 16), abs(y), abs(y - 16)) < 1e-6:
+                continue
+            inside = 0 < x < 16 and 0 < y < 16 and visibility
+            expected = (x, y, visibility) if inside else (0, 0, 0)
+            np.testing.assert_allclose(person_found[number], expected, atol=1e-4)
+
+
+def test_polygons_are_those_of_the_matrix_and_go_with_their_boxes() -> None:
+    outlines: Any = [[[0, 0, 10, 0, 10, 10]], [np.array([[1, 2], [3, 4], [5, 9]]), [1, 1, 2, 1, 2, 2, 1, 2]], []]
+    sample = {
+        "image": places(WIDTH, HEIGHT),
+        "boxes": [[0, 0, 10, 10], [50, 0, 60, 9], [1, 1, 9, 9]],
+        "outlines": outlines,
+    }
+    targets = {"boxes": Boxes(), "outlines": Polygons(of="boxes")}
+    (batch,) = make([sample], targets=targets, augment="train", seed=1)
+    kept = expected_boxes(sample["boxes"], batch.geometry[0], 0)[1]
+    (found,) = batch.outlines
+    assert [len(each) for each in found] == [len(each) for each, stays in zip(outlines, kept, strict=True) if stays]
+    everything = make([sample], targets={"boxes": Boxes(), "outlines": Polygons()}, augment="train", seed=1)
+    (all_of_it,) = next(iter(everything)).outlines
+    for own, polygons in zip(outlines, all_of_it, strict=True):
+        for polygon, corners in zip(own, polygons, strict=True):
+            assert corners.dtype == np.float32
+            np.testing.assert_allclose(
+                corners, moved(batch.geometry[0].matrix, np.reshape(polygon, (-1, 2))), atol=1e-4
+            )
+
+
+COUNTS = st.lists(st.integers(0, 3), min_size=1, max_size=5)
+
+
+@given(counts=COUNTS, output=st.sampled_from(["numpy", "torch"]))
+def test_layouts_have_the_same_rows_whatever_is_in_a_batch(counts: list[int], output: str) -> None:
+    import torch  # noqa: PLC0415 - an optional dependency.
+
+    kind: Any = np.ndarray if output == "numpy" else torch.Tensor
+    source = [
+        {"image": places(8, 8), "boxes": [[0, 0, 1 + row, 2] for row in range(count)], "scores": np.full(count, 0.5)}
+        for count in counts
+    ]
+    targets = {"boxes": Boxes(), "scores": Values("float32", of="boxes", pad_value=-1)}
+    options: dict[str, Any] = {"batch_size": 2, "targets": targets, "size": 8, "output": output}
+    lists = list(make(source, **options))
+    padded = list(make(source, **options, ragged="pad"))
+    offsets = list(make(source, **options, ragged={"boxes": "offsets", "scores": "pad"}))
+    for listed, filled, joined in zip(lists, padded, offsets, strict=True):
+        for name, dtype in (("boxes", "float32"), ("scores", "float32")):
+            rows = listed[name]
+            assert type(rows) is list
+            assert {(type(each), str(each.dtype).removeprefix("torch.")) for each in rows} == {(kind, dtype)}
+            values, mask = filled[name], filled[f"{name}_mask"]
+            assert type(values) is type(mask) is kind
+            assert mask.shape == values.shape[:2] == (len(rows), max(map(len, rows)))
+            for row, own, is_own in zip(values, rows, mask, strict=True):
+                assert np.array_equal(row[is_own], own)
+                assert (row[~is_own] == (-1 if name == "scores" else 0)).all()
+        assert type(joined.boxes) is Jagged
+        assert type(joined.boxes.values) is type(joined.boxes.offsets) is kind
+        assert np.array_equal(joined.boxes.values, np.concatenate(listed.boxes))
+        assert joined.boxes.lengths.tolist() == [len(each) for each in listed.boxes]
+
+
+class Labelled:
+    """The photos with a box each, which says which photo it is, and a point that is not readable in some."""
+
+    def __init__(self, photos: ImageFolder, faults: tuple[int, ...] = ()) -> None:
+        self.photos = photos
+        self.faults = faults
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        boxes = [[4, 5, 20 + index, 30], [10, 10, 12 + index, 40]][: 1 + index % 2]
+        points = [[1, 2, 3]] if index in self.faults else [[index, 7]]
+        image = self.photos[index].image
+        return {"image": image, "boxes": boxes, "ids": [index] * len(boxes), "points": points, "path": image}
+
+    def fingerprint(self) -> str:
+        return "labelled"
+
+
+TARGETS = {"boxes": Boxes(), "ids": Values(of="boxes"), "points": Keypoints()}
+
+
+def samples(batches: Any) -> list[tuple[int, bytes]]:
+    """Return all that a batch has of each sample."""
+    found = []
+    for batch in batches:
+        for place, index in enumerate(batch.index):
+            assert set(batch.ids[place]) <= {index}
+            fields = [batch[name][place] for name in ("image", "boxes", "ids", "points", "size")]
+            content = [each.tobytes() for each in fields]
+            found.append((int(index), pickle.dumps([content, batch.geometry[place].matrix.tobytes()])))
+    return found
+
+
+@pytest.mark.parametrize("on_error", ["skip", "refill"])
+def test_targets_stay_with_their_images_at_every_cut(broken: ImageFolder, photos: ImageFolder, on_error: str) -> None:
+    options: dict[str, Any] = {"targets": TARGETS, "augment": "train", "shuffle": True, "seed": 2}
+    faults = (0, 5)
+    whole = dict(samples(make(Labelled(photos), COUNT, **options)))
+
+    def loader() -> Any:
+        return make(Labelled(broken, faults), 4, **options, on_error=on_error)
+
+    expected = samples(loader())
+    # What depends on the index alone is the same for a sample in its own place and in another's.
+    assert all(whole[index] == content for index, content in expected)
+    missing = set(range(COUNT)) - {index for index, _ in expected}
+    assert missing >= {*BROKEN, *faults}
+    assert len(expected) == (COUNT if on_error == "refill" else COUNT - len(BROKEN) - len(faults))
+    for cut in range(1, 6):
+        first = loader()
+        received = samples(itertools.islice(iter(first), cut))
+        rest = loader()
+        rest.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert received + samples(rest) == expected
+
+
+def test_targets_that_make_no_sense_fail_their_sample() -> None:
+    image = places(8, 8)
+    good = {"image": image, "boxes": [[0, 0, 4, 4]], "ids": [1], "points": [[1, 1]]}
+    for changes, message in (
+        ({"boxes": [[5, 0, 4, 4]]}, "`boxes`: box 0 ends before it begins, taken as 'xyxy'"),
+        ({"boxes": [[0, 0, 4]]}, "`boxes`: its elements must be numbers of the shape"),
+        ({"boxes": [[0, 0, 4, float("nan")]]}, "`boxes`: its numbers must be finite"),
+        ({"boxes": None}, "`boxes`: it must be a list"),
+        ({"ids": [1, 2]}, "`ids`: it has 2 elements, and `boxes` has 1 boxes"),
+        ({"ids": [0.5]}, "`ids`: it has numbers that int64 cannot hold"),
+        ({"points": "none"}, "`points`: it must be a list"),
+        ({"points": [[1], [1, 2]]}, "`points`: its elements must be numbers"),
+    ):
+        source = [good, {**good, **changes}, good]
+        with pytest.raises(LoadError, match=message):
+            list(make(source, targets=TARGETS))
+        (batch,) = make(source, targets=TARGETS, on_error="skip")
+        assert batch.index.tolist() == [0, 2]
+        assert message in batch.failures[0].reason
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"targets": [Boxes()]}, TypeError, "`targets` must be a mapping"),
+        ({"targets": {"boxes": "xyxy"}}, TypeError, r"`targets\['boxes'\]` must be one of"),
+        ({"targets": {"ids": Values(of="boxes")}}, ValueError, r"`targets\['ids'\].of` must be the name of a field of"),
+        ({"targets": {"image": Boxes()}}, ValueError, "rename 'image'"),
+        ({"targets": {"size": Boxes()}}, ValueError, "rename 'size'"),
+        ({"targets": TARGETS, "ragged": "rows"}, ValueError, "`ragged` must be 'list', 'pad' or 'offsets'"),
+        ({"targets": TARGETS, "ragged": {"label": "pad"}}, ValueError, "`ragged` must be layouts of fields"),
+        ({"targets": {"a": Polygons()}, "ragged": {"a": "pad"}}, ValueError, r"`ragged\['a'\]` must be"),
+        ({"ragged": "pad"}, ValueError, "`ragged` must be left out without `targets`"),
+        ({"targets": {}, "views": [ImageAugment()]}, ValueError, "`targets` must be None with `views`"),
+        ({"views": [ImageAugment(vertical_flip=1)]}, ValueError, "`views` must be without `quarter_turns`"),
+        ({"targets": {}, "augment": ImageAugment(cutmix=1, num_classes=2)}, ValueError, "`targets` must be left out"),
+    ],
+)
+def test_wrong_targets_are_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make([places(8, 8)], **options)
+
+
+@pytest.mark.parametrize(
+    ("make_target", "message"),
+    [
+        (lambda: Boxes("yxyx"), "`format` must be 'xyxy', 'xywh' or 'cxcywh'"),  # type: ignore[arg-type]
+        (lambda: Boxes(min_visibility=2), "`min_visibility` must be a number from 0 to 1"),
+        (lambda: Keypoints(3, swap=[(0, 3)]), "`swap` must be pairs of numbers of points, from 0 to 2"),
+        (lambda: Keypoints(3, swap=[(0, 1), (1, 2)]), "`swap` must be pairs"),
+        (lambda: Keypoints(swap=[(0, 1)]), "`swap` must be empty without `count`"),
+        (lambda: Values("str"), "`dtype` must be a dtype of bools, ints or floats"),
+    ],
+)
+def test_wrong_kinds_of_targets_are_refused(make_target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_target()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": [1]}, r"`source\[0\].labels` must be a single value in a field that `targets` does not mention"),
+        ({"labels": np.zeros(2)}, r"`source\[0\].labels` must be a single value"),
+        ({"points": None, "boxes": ...}, r"`source\[0\]` must be a sample with the field 'boxes'"),
+    ],
+)
+def test_fields_that_targets_does_not_mention_are_refused(changes: dict[str, Any], message: str) -> None:
+    sample = {"image": places(8, 8), "boxes": [], "ids": [], "points": [], **changes}
+    sample = {name: value for name, value in sample.items() if value is not ...}
+    with pytest.raises(TypeError, match=message):
+        list(make([sample], targets=TARGETS))
+
+
+def test_batches_with_targets_can_be_moved_and_pickled() -> None:
+    source = [{"image": places(8, 8), "boxes": [[0, 0, 2, 2]], "tags": [1, 2]}]
+    targets = {"boxes": Boxes(), "tags": Values()}
+    (batch,) = make(source, targets=targets, output="torch", ragged={"tags": "offsets"})
+    copied: ImageBatch = pickle.loads(pickle.dumps(batch.to("meta")))  # noqa: S301
+    assert copied.boxes[0].device.type == copied.tags.values.device.type == "meta"
+    assert copied.geometry[0].size == (16, 16)
