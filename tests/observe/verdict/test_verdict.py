@@ -98,6 +98,12 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures(AT_A_LOCK, cores_used=0.1), "lock", "work"),
         (measures({**IN_TURNS, "alone": 0.9, "sleeps": 30.0}, cores_used=1.0), "lock", "work"),
         (measures({**AT_A_LOCK, "occupancy": 0.5}, num_threads=4), "lock", "work"),
+        # Other programs have the cores: it may be one, and more slots are no remedy for that.
+        (
+            measures({**IN_TURNS, "cpu": 0.1, "runs": 0.2, "alone": 0.9}, cores_used=0.4, cores_waited_for=1.2),
+            "unclear",
+            "work",
+        ),
         # Who waits for the GIL asks for it 200 times a second.
         (measures({**IN_TURNS, "alone": 0.9, "sleeps": 110.0}, cores_used=1.0), "GIL", "work"),
         # Something that other threads make.

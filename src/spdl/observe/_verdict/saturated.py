@@ -28,9 +28,11 @@ from spdl.observe._verdict.verdict import (
 )
 from spdl.observe._verdict.waits import (
     WAITS_FOR_OTHERS,
+    WAITS_MOSTLY,
     fights_for_gil,
     gil_in_question,
     holds_gil,
+    is_starved,
     waits_for_each_other,
     waits_for_threads,
 )
@@ -249,8 +251,11 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
 
 def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
     """Return whether ops may wait for the GIL or a core, as far as counters show: something computes then."""
-    if window.looked or stage.served_by != "threads":
+    if stage.served_by != "threads":
         return False
+    if window.looked:
+        # Other programs have the cores, so what was seen of the threads does not tell which of these it is.
+        return stage.concurrency > 1 and stage.waits_for_thread >= WAITS_MOSTLY and is_starved(window)
     computing = sum(each.cpu * each.occupancy * each.concurrency for each in window.stages if not each.processes)
     return computing >= _SOME_OF_A_CORE and stage.cpu >= _HARDLY_COMPUTES
 

@@ -43,7 +43,7 @@ _CROSSING = 1.5e-4
 # lock sleeps until it has the lock. Threads that sleep at least half as often as the former may wait for the GIL.
 _OFTEN = 0.5
 # Threads wait for each other if they do for at least this share of their time. Two that take turns wait for half of it.
-_MOSTLY = 0.4
+WAITS_MOSTLY = 0.4
 # They take turns if at least this share of the looks sees exactly one of them go on. Threads that wait for results of
 # other threads wait independently of each other.
 _ALONE = 0.7
@@ -129,13 +129,13 @@ def _computing(stage: StageWindow) -> float:
     return stage.cpu * stage.occupancy * stage.concurrency
 
 
-def _is_starved(window: Window) -> bool:
+def is_starved(window: Window) -> bool:
     """Return whether the process is so short of cores that waits of its threads for each other say nothing."""
     return window.cores_waited_for >= max(_CORES_ARE_SHORT, window.cores_used)
 
 
 def holds_gil(window: Window, stage: StageWindow) -> bool:
-    if _is_starved(window):
+    if is_starved(window):
         return False
     is_short = window.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
     short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
@@ -192,8 +192,8 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
         stage: The stage.
         busy: The sentence that says that it is in use.
     """
-    several = stage.served_by == "threads" and stage.concurrency > 1 and not _is_starved(window)
-    if not several or stage.waits_for_thread < _MOSTLY or stage.cpu >= _COMPUTES:
+    several = stage.served_by == "threads" and stage.concurrency > 1 and not is_starved(window)
+    if not several or stage.waits_for_thread < WAITS_MOSTLY or stage.cpu >= _COMPUTES:
         return None
     takes = duration(stage.seconds)
     waits = f"{busy}, and threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time"
