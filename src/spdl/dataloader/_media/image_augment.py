@@ -55,8 +55,8 @@ class ImageAugment:
             Beta(cutmix, cutmix). 1 is usual. With `mixup` too, either is drawn with the same probability.
         num_classes: The number of classes, for mixed labels: they become float32 (B, num_classes), the shares of the
             classes. None takes the number of the source's ``classes``.
-        policy: A `RandAugment` or `TrivialAugment`, which comes before the other changes of pixels. It moves pixels,
-            too.
+        policy: A `RandAugment` or `TrivialAugment`, which comes before the other changes of pixels. It also moves
+            pixels, so it is an error with ``targets``.
         jitter: The probability that an image changes by `brightness`, `contrast`, `saturation` and `hue`.
         grayscale: The probability that an image becomes gray.
         blur: The probability of a Gaussian blur.
@@ -82,8 +82,8 @@ class ImageAugment:
 
     The changes of pixels come after the resize, in the order of these fields: `policy`, the jitter, `grayscale`,
     `blur`, `solarize`, `posterize`, `equalize`, `autocontrast` and `sharpness`. Each gives what torchvision's function
-    of the same name gives of the same bytes, to a level or so (it cuts off fractions, which are rounded here). The
-    probabilities are independent of each other.
+    of the same name gives of the same bytes, to a level, or two for saturation, contrast and the blur: it cuts off
+    fractions, which are rounded here. The probabilities are independent of each other.
 
     Raises:
         TypeError, ValueError: If a field is not as described; the message names it.

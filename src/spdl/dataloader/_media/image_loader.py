@@ -329,6 +329,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
             varied = _make_augment(augment)
             if targets is not None and varied is not None and varied.mixes:
                 refuse(ValueError, "targets", "left out with `mixup` and `cutmix`, which mix labels alone", targets)
+            if targets is not None and varied is not None and varied.policy is not None:
+                refuse(ValueError, "targets", "left out with a `policy`, which moves images alone", targets)
             moved = None if targets is None else TargetReader(targets, ragged, self.options, output=output, others=pad)
             reader = ImageReader(self.options, varied, seed, _count_classes(source), final=final, targets=moved)
         else:
