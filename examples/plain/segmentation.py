@@ -61,7 +61,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: ImageBatch) 
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return float(loss)
+    return float(loss.detach())
 
 
 if __name__ == "__main__":

@@ -43,13 +43,15 @@ def test_targets_are_those_of_torchvisions_functions(v2: Any) -> None:
     )
     crops = random_resized_crop(range(COUNT), seed=4, epoch=0).boxes(sizes)
     flips = random_flip(range(COUNT), seed=4, epoch=0)
+    compared = 0
     exact = v2.InterpolationMode.NEAREST_EXACT
     for place, (sample, own, (left, top, right, bottom), flip) in enumerate(
         zip(source, sizes, crops, flips, strict=True)
     ):
         given: Any = (
             tensors.BoundingBoxes(torch.tensor(sample["boxes"]), format="XYXY", canvas_size=own[::-1]),
-            tensors.Mask(torch.from_numpy(sample["mask"])),
+            # For a Mask, torchvision takes pixels from their corners instead of their centres, half a pixel away.
+            tensors.Image(torch.from_numpy(sample["mask"])[None]),
         )
         moved = [
             v2.functional.resized_crop(it, top, left, bottom - top, right - left, list(SIZE[::-1]), exact)
@@ -60,4 +62,10 @@ def test_targets_are_those_of_torchvisions_functions(v2: Any) -> None:
         boxes = v2.functional.clamp_bounding_boxes(moved[0]).numpy()
         boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)]
         np.testing.assert_allclose(batch.boxes[place], boxes, atol=1e-3)
-        np.testing.assert_array_equal(batch.mask[place], moved[1].numpy())
+        # PyTorch computes in float32 which pixel a centre lies in, so one on an edge may fall on either side.
+        rows, columns = np.mgrid[: SIZE[1], : SIZE[0]] + 0.5
+        origins = batch.geometry[place].inverse().points(np.stack([columns, rows], -1))
+        certain = (abs(origins - np.round(origins)) > 1e-3).all(-1)
+        compared += int(certain.sum())
+        np.testing.assert_array_equal(batch.mask[place][certain], moved[1][0].numpy()[certain])
+    assert compared > COUNT * SIZE[0] * SIZE[1] / 2
