@@ -83,7 +83,7 @@ struct TimeWindow {
 struct CropAndFlip {
     Box box;  // In the upright image, if the image is turned upright.
     bool flip = false;
-    std::optional<Placement> placement;  // Where the resized crop lies. If it is missing, LoadOptions say it.
+    std::optional<Placement> placement = {};  // Where the resized crop lies. If it is missing, LoadOptions say it.
 };
 
 // The way of one image to its canvas.
