@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -54,3 +55,40 @@ def test_states_of_all_moments_can_be_gone_on_with(read: Any, source: Any) -> No
         resumed.load_state_dict(state)
         assert len(list(resumed)) <= 4
         assert resumed.state_dict()["epoch"] == state["epoch"] + 1
+
+
+class _Interrupting(Sequence[int]):
+    """A source that is interrupted by a signal the first time its length is asked for."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def __len__(self) -> int:
+        if not self._asked:
+            self._asked = True
+            signal.raise_signal(signal.SIGALRM)
+        return 8
+
+    def __getitem__(self, index: Any) -> Any:
+        return range(8)[index]
+
+
+def test_state_in_a_handler_stays_as_it_is_if_the_source_is_just_asked_for_its_length() -> None:
+    taken: list[Any] = []
+    one = loader(_Interrupting())
+    before = signal.signal(signal.SIGALRM, lambda *_: taken.append(one.state_dict()))
+    try:
+        batches = iter(one)
+        assert next(batches) == [0, 1]
+        one.state_dict()
+        assert sum(1 for _ in batches) == 3
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    (state,) = taken
+    resumed = loader(_Interrupting())
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    try:
+        resumed.load_state_dict(state)
+        assert len(list(resumed)) in (3, 4)
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -52,6 +52,7 @@ from spdl.io import (
     load_audio_batch,
     load_image,
     load_image_batch,
+    load_mask_batch,
     load_npy,
     load_npz,
     load_npz_batch,
@@ -164,6 +165,12 @@ def test_load_image_batch_resizes_as_pillow_does(interpolation: Any) -> None:
     )
     expected = np.asarray(PHOTO.resize((40, 30), RESAMPLING[interpolation]))
     np.testing.assert_array_equal(to_numpy(batch), [expected] * 2)
+
+
+def test_load_mask_batch_reads_the_indices_of_a_palette() -> None:
+    mask = PHOTO.quantize(64)
+    found = load_mask_batch([encode(mask, "PNG")] * 2, width=None, height=None)
+    np.testing.assert_array_equal(to_numpy(found), [np.asarray(mask)] * 2)
 
 
 def test_load_image_batch_does_all_at_once() -> None:

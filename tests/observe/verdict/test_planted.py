@@ -43,7 +43,9 @@ def statuses() -> dict[str, int]:
 
 def test_there_is_a_script_for_each_kind(statuses: dict[str, int]) -> None:
     assert {path.stem for path in PLANTED.glob("*.py")} == BOTTLENECKS.keys()
-    assert {planted.kind for planted in BOTTLENECKS.values()} == statuses.keys() - {"none"}
+    # The beginnings of iterations are measured in PyTorch's loaders, and what is unclear depends on the machine.
+    planted = {planted.kind for planted in BOTTLENECKS.values()}
+    assert planted == statuses.keys() - {"none", "start", "unclear"}
     assert len({*statuses.values()}) == len(statuses) - 1
 
 

@@ -62,26 +62,31 @@ class SourceIdentity:
     def complete(self) -> dict[str, Any]:
         """Return the known properties. Asks the source for its length."""
         if not self._complete:
+            # In one step, as a signal handler may ask for a state meanwhile, and states hold the dict itself.
+            self._known = {**self._known, **_look(self._source)}
             self._complete = True
-            self._look(self._source)
         return self._known
-
-    def _look(self, source: Any) -> None:
-        if isinstance(source, Sized):
-            try:
-                self._known["length"] = len(source)
-            except Exception:  # noqa: BLE001 - one that wraps another may have none.
-                return
-        if type(source) in _SEQUENCES and source:
-            step = max(1, len(source) // _SAMPLED)
-            marks = "|".join(str(mark_of(source[index])) for index in range(0, len(source), step))
-            self._known["sample"] = f"{crc32(marks.encode('utf-8', 'surrogatepass')):08x}"
 
     def let_go(self) -> Any:
         """Forget the source, and return it."""
-        source, self._source = self._source, None
         self._complete = True
+        source, self._source = self._source, None
         return source
+
+
+def _look(source: Any) -> dict[str, Any]:
+    """Return the length of a source, and a checksum of some items of built-in sequences."""
+    known: dict[str, Any] = {}
+    if isinstance(source, Sized):
+        try:
+            known["length"] = len(source)
+        except Exception:  # noqa: BLE001 - one that wraps another may have none.
+            return known
+    if type(source) in _SEQUENCES and source:
+        step = max(1, len(source) // _SAMPLED)
+        marks = "|".join(str(mark_of(source[index])) for index in range(0, len(source), step))
+        known["sample"] = f"{crc32(marks.encode('utf-8', 'surrogatepass')):08x}"
+    return known
 
 
 # If a pull takes less than this on average, waking a worker for it costs more than the worker gains: the worker needs

@@ -9,6 +9,7 @@ from typing import Any, overload
 from xml.etree import ElementTree as ET
 
 from spdl._check import check_flag, check_path, check_str, refuse, shown_place
+from spdl.io._shared import is_url
 from spdl.source._labelled.lists import fingerprint
 
 VOC_CLASSES = (
@@ -25,6 +26,8 @@ class _Voc(Sequence[dict[str, Any]]):
     def __init__(self, root: str | os.PathLike[str], image_set: str) -> None:
         check_path("root", root)
         self.root = os.fsdecode(root)
+        if is_url(self.root):
+            refuse(ValueError, "root", "a folder of this machine", shown_place(self.root))
         self.image_set = check_str("image_set", image_set)
         path = Path(self.root, "ImageSets", self._LISTS, f"{image_set}.txt")
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -79,7 +82,7 @@ class VOCSegmentation(_Voc):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If the list has no names of images.
+        ValueError: If the list has no names of images, or `root` is a URL.
         FileNotFoundError: If there is no such list.
 
     Example:
