@@ -214,8 +214,10 @@ def _to_array(value: Any) -> Array | None:
         if value.dtype.kind == "f":
             return value.astype(np.float32, copy=False)
         return value if value.dtype == np.uint8 else None
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+    torch: Any = sys.modules.get("torch")
+    # Another thread may just be importing it.
+    tensor_type = getattr(torch, "Tensor", None)
+    if tensor_type is None or not isinstance(value, tensor_type) or value.device.type != "cpu":
         return None
     if value.is_floating_point():
         return _numpy_of(value.detach().to(torch.float32))
