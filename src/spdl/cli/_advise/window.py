@@ -51,8 +51,9 @@ def window_of_job(loader: JobLoader, costs: Costs, cores: float, *, starved: boo
         cores=cores,
         # Each process has its own.
         gil=False,
-        cores_used=(loop_cpu + others) * rate,
-        cores_used_by_others=others * rate,
+        # Its parts were measured at different moments, so their sum may be more than there is.
+        cores_used=min(cores, (loop_cpu + others) * rate),
+        cores_used_by_others=min(cores, others * rate),
         cores_waited_for=loader.all_for_core / max(1, loader.processes) / elapsed if workers else 0.0,
         consumer_waits=costs.wait / costs.period if starved else min(costs.wait / costs.period, _NOTHING),
         consumer_waits_for=0.0,
