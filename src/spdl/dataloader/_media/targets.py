@@ -103,7 +103,7 @@ class Boxes(Target):
 
     A sample's value is a list of boxes or an array (N, 4), in pixels of the original image, from its left and upper
     edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to the image. A box that
-    lies outside is dropped, together with the rows of other fields that belong to it.
+    has no area there is dropped, together with the rows of other fields that belong to it.
 
     Args:
         format: ``"xyxy"``: left, top, right and bottom; ``"xywh"``: left, top, width and height, as COCO has it;

@@ -18,7 +18,7 @@ def to_expression(filters: Any) -> Any:
     """Return filters as an expression of pyarrow.
 
     Raises:
-        TypeError, ValueError: If they are none.
+        TypeError, ValueError: If they are not filters.
     """
     import pyarrow.compute as pc  # noqa: PLC0415 - an optional dependency.
     from pyarrow.parquet import filters_to_expression  # noqa: PLC0415

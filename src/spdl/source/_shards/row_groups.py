@@ -345,7 +345,7 @@ class GroupTables:
         is_short = any(group not in self._owners for group in groups)
         others = self._in_turn(near()) if is_short and near is not None else []
         with self._lock:
-            # Without a word on what comes next, it is taken that the same groups are needed again.
+            # A caller that does not say what comes next probably needs these groups again.
             self._drop_wasteful(groups if near is None else others)
             missing = [group for group in groups if group not in self._owners]
             if missing:
