@@ -89,7 +89,7 @@ def test_pack_resumes_exactly_at_every_cut(algorithm: Any) -> None:
     whole = Pack(20, algorithm=algorithm, window=40)
     with build(algorithm, whole).auto_stop() as pipeline:
         expected = received(list(pipeline))
-    for cut in range(len(expected)):
+    for cut in range(len(expected) + 1):
         with build(algorithm).auto_stop() as pipeline:
             first = received([pipeline.get_item() for _ in range(cut)])
             state = json.loads(json.dumps(pipeline.state_dict()))

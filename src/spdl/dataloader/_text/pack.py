@@ -97,7 +97,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         self._size = min(_FIRST_WINDOW, self._window)
         self.counts = PackingCounts(self._rule.length)
         """What became of the documents of all results, since this object was made, or since the run that a loaded state
-        is of began. A loaded state shows with the first document that follows it."""
+        is of began. A loaded state shows with the first document that follows it, or at the end."""
         self.corpora: dict[str, PackingCounts] = {}
         """The same for the documents of each corpus, save the rows, which are not of one corpus."""
 

@@ -365,6 +365,10 @@ class AggregateNode(GatheringNode):
         if history is not None and history.leftover is not None:
             if history.leftover.epoch > history.epoch:
                 # It was flushed in an earlier run.
+                if end is EOF:
+                    # No item follows that would load it, and users look at what their aggregator has counted.
+                    self._load_leftover()
+                    return AggregatorCall(self._load_last, [end], ends_epoch=True)
                 return AggregatorCall(_do_nothing, [end], ends_epoch=True)
             self._load_leftover()
         return AggregatorCall(self._flush, [end], keeps=not self.drop_last, ends_epoch=True)
@@ -501,6 +505,10 @@ class AggregateNode(GatheringNode):
             left, self.loading = self.loading, _NOTHING
             op: Any = self.op
             op.load_state_dict(unpack(left))
+
+    def _load_last(self, _end: object) -> None:
+        self._load()
+        self.left = self._leftover()
 
     def _leftover(self) -> Any:
         op: Any = self.op
