@@ -241,6 +241,16 @@ def test_packed_order_keeps_what_it_knows_of_the_lengths(tmp_path: Path) -> None
     assert all_rows(make(lengths, "changed corpus"))
 
 
+def test_packed_order_compares_windows_without_rows_as_well(tmp_path: Path) -> None:
+    def make(lengths: list[int]) -> PackedOrder:
+        options: dict[str, Any] = {"split": "never", "too_long": "drop", "shuffle": False, "window": 2}
+        return PackedOrder(lengths, 2, data="corpus", cache=tmp_path, **options)
+
+    assert make([4, 4, 2, 1]).counts == make([4, 4, 2, 1]).counts
+    with pytest.raises(RuntimeError, match="documents of window 0 are not those"):
+        make([5, 4, 2, 1])
+
+
 def test_packed_order_can_be_mixed() -> None:
     order = PackedOrder([3, 4, 5, 6] * 10, 10, seed=1)
     mix = MixedOrder([50, order], weights=[1, 1], num_samples=400, seed=1)

@@ -72,13 +72,14 @@ class PackedOrder:
         window: About how many documents are packed together. It bounds the memory, at some 200 bytes for each.
         data: A text that names the lengths, such as a hash of the files they are from. With it, what the order must
             know of all lengths is found once and kept, so that a later process begins at once however many there are.
-            Each window is compared with it when it is packed. Without it, the order packs everything when it is made,
-            at some millions of documents a second.
+            Each window is compared with it when it is packed, and one without rows at once. Without it, the order packs
+            everything when it is made, at some millions of documents a second.
         cache: The folder for that; None is one in the user's cache.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If one is out of range, if a document is too long, or if there is nothing to pack.
+        RuntimeError: If `lengths` are not those that were kept under `data`, as far as this shows at once.
 
     Example:
         >>> from spdl.source import EpochSampler, PackedOrder
@@ -135,6 +136,10 @@ class PackedOrder:
             if self._shuffles
             else SequentialOrder(self.counts.rows)
         )
+        if self._data:
+            # No row of these windows will be asked for, but their documents are counted.
+            for empty in np.flatnonzero(plan["rows"] == 0).tolist():
+                self._pack_checked(empty)
         self._packed = Recent(self._pack_checked, kept=2)
         self._exchanged = Recent(self._exchange, kept=3)
 
