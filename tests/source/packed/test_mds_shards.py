@@ -179,7 +179,7 @@ def test_a_shard_written_by_hand(tmp_path: Path) -> None:
         ({"samples": "2"}, "its 'samples' is '2', not of the type int"),
         ({"samples": -1}, "its 'samples' is -1, and no shard has"),
         ({"samples": 1 << 63}, "its 'samples' is 9223372036854775808, and no shard has"),
-        ({"samples": 0}, "it has no samples"),
+        ({"samples": 0}, "not the file of its index, which says it has 0 samples"),
         ({"column_sizes": [None]}, "not as many as their encodings"),
         ({"column_sizes": [None, "4"]}, "its size of a column is '4', not of the type int or null"),
         ({"column_names": None}, "its 'column_names' is None, not of the type list"),

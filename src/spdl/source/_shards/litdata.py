@@ -21,6 +21,7 @@ from spdl.source._shards.packed import (
     Offsets,
     PackedShard,
     Tree,
+    checked,
     decode_list,
     decode_nested,
     decode_picture,
@@ -179,7 +180,7 @@ class LitDataChunk(PackedShard):
         contents, offsets = self._open()
         if self._are_open:
             starts = offsets[numbers]
-            lengths = offsets[np.asarray(numbers) + 1] - starts
+            lengths = offsets[np.asarray(numbers, np.int64) + 1] - starts
             stored = contents.read(starts.tolist(), lengths.tolist())
             return [self._decompress_sample(*each) for each in zip(numbers, stored, strict=True)]
         if self._frames is None:
@@ -352,7 +353,7 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
             compressed=_is_compressed(index, config),
             parts=len(config["data_format"]),
         )
-        super().__init__([_chunk(index, chunk, make) for chunk in chunks])
+        super().__init__(checked([_chunk(index, chunk, make) for chunk in chunks]))
         if not len(self):
             raise index.refuse("it has no samples")
 

@@ -16,7 +16,16 @@ from spdl._check import check_int, show
 from spdl.io import FormatError
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.packed import DAMAGE, METHODS, IndexFile, PackedShard, Packing, decode_list, decode_picture
+from spdl.source._shards.packed import (
+    DAMAGE,
+    METHODS,
+    IndexFile,
+    PackedShard,
+    Packing,
+    checked,
+    decode_list,
+    decode_picture,
+)
 from spdl.source._shards.sharded import ShardedRecords
 
 if TYPE_CHECKING:
@@ -184,7 +193,8 @@ def list_shards(index: IndexFile, cache: ByteCache, most: int) -> list[PackedSha
     Raises:
         FormatError: If one cannot be read.
     """
-    return [_shard(index, each, cache, most) for each in index.take(index.content.get("shards"), "'shards'", list)]
+    shards = index.take(index.content.get("shards"), "'shards'", list)
+    return checked([_shard(index, each, cache, most) for each in shards])
 
 
 def _shard(index: IndexFile, shard: Any, cache: ByteCache, most: int) -> PackedShard:

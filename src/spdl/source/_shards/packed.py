@@ -6,7 +6,7 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.store import Entry, Store
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
+Shard = TypeVar("Shard", bound="PackedShard")
 
 
 _VERSION = 1
@@ -435,7 +436,7 @@ class PackedShard:
             return [memoryview(view)[offsets[number] : offsets[number + 1]] for number in numbers]
         contents, offsets = self._open()
         starts = offsets[numbers]
-        lengths = offsets[np.asarray(numbers) + 1] - starts
+        lengths = offsets[np.asarray(numbers, np.int64) + 1] - starts
         return contents.read(starts.tolist(), lengths.tolist())
 
     def _open(self) -> tuple[Contents, Offsets]:
@@ -491,6 +492,19 @@ class PackedShard:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
+
+
+def checked(shards: list[Shard]) -> list[Shard]:
+    """Return shards, after a look at the files of those that have no samples by the index: nothing else reads them.
+
+    Raises:
+        FormatError: If one has samples.
+        OSError: If one cannot be read.
+    """
+    for shard in shards:
+        if not len(shard):
+            shard.read([])
+    return shards
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
