@@ -95,6 +95,8 @@ def test_state_is_of_the_same_rows_and_order(numbers: Path) -> None:
         options: dict[str, Any] = {"shuffle": True, **other}
         with pytest.raises(ValueError, match=r"This state (belongs to another dataset|was saved with)"):
             TableLoader(numbers / FILES, 8, **options).load_state_dict(state)
+    with pytest.raises(ValueError, match="the order of `shuffle=True` follows from `cache_bytes` and `columns`"):
+        TableLoader(numbers / FILES, 8, shuffle=True, cache_bytes=1500).load_state_dict(state)
 
 
 def test_shuffle_is_full_if_all_row_groups_fit(numbers: Path) -> None:

@@ -6,7 +6,7 @@ import abc
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
@@ -40,6 +40,9 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     Args:
         media: The name of the samples in messages.
     """
+
+    _order_follows_from: ClassVar[str] = ""
+    """What other arguments the order follows from, for the error about a state of another order."""
 
     def __init__(
         self,
@@ -204,7 +207,8 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
-        progress = read_state(state_dict, type(self).__name__, self._make_identity())
+        identity = self._make_identity()
+        progress = read_state(state_dict, type(self).__name__, identity, self._order_follows_from)
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by
             raise ValueError(

@@ -132,13 +132,14 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
     return sealed(written)
 
 
-def read_state(state: object, kind: str, identity: Identity) -> LoaderProgress:
+def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -> LoaderProgress:
     """Return the progress that a state records.
 
     Args:
         state: The state.
         kind: The class of the loader that it must belong to.
         identity: The dataset and order that it must have.
+        remedy: What an error about another order says besides.
 
     Raises:
         TypeError: If it is not a mapping.
@@ -151,7 +152,7 @@ def read_state(state: object, kind: str, identity: Identity) -> LoaderProgress:
     assert isinstance(state, dict)
     for name, own in identity._asdict().items():
         if state[name] != own:
-            raise ValueError(_say_differs(kind, name, state[name], own))
+            raise ValueError(_say_differs(kind, name, state[name], own) + remedy * (name != "fingerprint"))
     ended_by = state.get("ended_by")
     return LoaderProgress(
         state["epoch"],

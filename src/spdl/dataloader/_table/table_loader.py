@@ -114,6 +114,10 @@ class TableLoader(SampleLoader[TableBatch]):
     """
 
     dictionaries: dict[str, Any]
+    _order_follows_from = (
+        " If not all row groups fit into `cache_bytes`, the order of `shuffle=True` follows from `cache_bytes` and "
+        "`columns`: pass the same ones, or an `order`."
+    )
 
     def __init__(
         self,
