@@ -10,7 +10,7 @@ import numpy as np
 
 from spdl._check import refuse
 from spdl._random_key import random_key
-from spdl.dataloader._loader.epoch_iterator import Cursor, EpochStep, EpochSteps, StepResult
+from spdl.dataloader._loader.epoch_iterator import TAKEN, Cursor, EpochStep, EpochSteps, StepResult
 from spdl.dataloader._loader.failures import SampleFailure
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, World, identify
 from spdl.dataloader._loader.sample_loader import BATCHES_AT_ONCE, make_order
@@ -88,8 +88,8 @@ class Writers:
 class _Step(NamedTuple):
     start: int
     """The place in the epoch where the step of all ranks begins."""
-    stop: int
-    """Where it ends; the rows after the last step are dropped."""
+    numbers: NDArray[np.int64]
+    """The rows of all ranks; those after the last step are dropped."""
     step: EpochStep
 
 
@@ -168,9 +168,14 @@ class KnownRows:
         together = batch_size * steps.world.size
 
         def numbered() -> Iterator[_Step]:
-            start = progress.position
+            first = start = progress.position
+            taken = np.empty(0, np.int64)
             for step in steps.read(epoch):
-                yield _Step(start, min(step.end, start + together), step)
+                stop = min(step.end, start + together)
+                if stop - first > taken.size:
+                    end = min(start + max(together, TAKEN), len(self._order))
+                    first, taken = start, self._order.take(epoch, np.arange(start, end, dtype=np.int64))
+                yield _Step(start, taken[start - first : stop - first], step)
                 start = step.end
 
         def load(item: _Step) -> StepResult:
@@ -192,17 +197,17 @@ class KnownRows:
         ]
 
     def _load(self, item: _Step, epoch: int) -> StepResult:
-        start, stop, step = item
-        everything = self._order.rows(self._order.take(epoch, np.arange(start, stop, dtype=np.int64)))
-        positions = np.array(step.positions, np.int64)
-        mine = select_rows(everything, positions - start)
+        start, numbers, step = item
+        everything = self._order.rows(numbers)
+        positions, count = step.positions, numbers.size
+        # A rank has a part of them, or all.
+        mine = everything if positions.size == count else select_rows(everything, positions - start)
         sizes = everything.stops - everything.starts
         # All ranks have rows of one length. No row is empty.
         length = rule_of(self._order).width(np.add.reduceat(sizes, everything.offsets[:-1]))
         batch = self._writers[length](mine, self._source)
         made = self._finish(batch, mine, mine.documents, {"index": positions, "epoch": epoch, "failures": ()})
         delivered = int(sizes.sum())
-        count = stop - start
         counts = Tally(TokenCounts(rows=count, delivered=delivered, padding=count * length - delivered), {})
         if self._corpora is not None:
             sums = self._corpora.sums(everything.documents, sizes)
