@@ -43,18 +43,23 @@ class Packing:
         self._record = np.dtype([*fields, (_NULLS, np.uint8, (flags + -size % 8,))])
         self.beside = self._record.itemsize - values
 
-    def pack(self, columns: Mapping[str, Any], count: int) -> Any:
+    def make_room(self, count: int) -> NDArray[Any] | None:
+        """Return zeros for that many records; None if there are no columns of numbers."""
+        return np.zeros(count, self._record) if self._columns else None
+
+    def pack(self, columns: Mapping[str, Any], count: int, room: NDArray[Any] | None) -> Any:
         """Return a table in which all columns of numbers are one column of records.
 
         Args:
             columns: The columns by their names, as they are kept.
             count: How many rows they have.
+            room: Zeros for as many records, which these are written into.
         """
         own = {column.name for column in self._columns}
         rest = {name: array for name, array in columns.items() if name not in own}
         if not self._columns:
             return pa.table(rest)
-        records = np.zeros(count, self._record)
+        records = room if room is not None and room.size == count else np.zeros(count, self._record)
         values = [column.view(columns[column.name]) for column in self._columns]
         if count:
             fields = self._record.fields

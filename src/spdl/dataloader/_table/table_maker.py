@@ -120,17 +120,17 @@ class TableMaker(Maker):
         with self._lock:
             if self._opened is None:
                 codes = [column.name for column in self._columns if isinstance(column, Codes)]
-                self._opened = open_columns(self._files, codes, self._keep, self._cache_bytes)
+                self._opened = open_columns(self._files, codes, self._keep, self._cache_bytes, self._packing.make_room)
             return self._opened
 
-    def _keep(self, table: Any) -> Any:
+    def _keep(self, table: Any, room: Any) -> Any:
         prepared = {}
         for column in self._columns:
             found = table.column(column.name)
             # A table without rows may have no chunk to take the type from.
             chunks = [column.prepare(chunk) for chunk in found.chunks or [pa.array([], found.type)]]
             prepared[column.name] = _piece(pa.chunked_array(chunks))
-        return self._packing.pack(prepared, len(table))
+        return self._packing.pack(prepared, len(table), room)
 
     def _read(self, indices: NDArray[np.int64], step: EpochStep, epoch: int) -> tuple[Any, dict[int, str]]:
         """Return the rows that can be had as a table, and why others cannot, by their places."""

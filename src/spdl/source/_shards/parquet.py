@@ -179,7 +179,9 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         with self._lock:
             if self._tables is None:
                 schema = plain_schema(self.schema)
-                self._tables = group_tables(self._shards, lambda table: cast_table(table, schema), self._prefetch_bytes)
+                self._tables = group_tables(
+                    self._shards, lambda table, _: cast_table(table, schema), self._prefetch_bytes
+                )
             return self._tables
 
     def __getstate__(self) -> dict[str, Any]:

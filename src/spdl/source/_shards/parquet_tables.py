@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io import FormatError
-from spdl.source._shards.row_groups import GroupTables
+from spdl.source._shards.row_groups import GroupTables, MakeRoom
+from spdl.source._shards.table_rows import Room
 
 if TYPE_CHECKING:
     from spdl.source._shards.parquet import ParquetFiles
     from spdl.source._shards.parquet_shard import ParquetShard
+
+Convert: TypeAlias = Callable[[Any, Room], Any]
 
 # Bytes of a value when it is decoded, by its type in the file.
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
@@ -60,23 +63,31 @@ def decoded_sizes(shards: Sequence[ParquetShard]) -> list[int]:
     return [_decoded_size(*place) for place in _places(shards)]
 
 
-def group_tables(shards: Sequence[ParquetShard], convert: Callable[[Any], Any], most: int) -> GroupTables:
+def no_room(rows: int) -> Room:  # noqa: ARG001 - for tables without columns of records.
+    """Return no memory."""
+    return None
+
+
+def group_tables(
+    shards: Sequence[ParquetShard], convert: Convert, most: int, make_room: MakeRoom = no_room
+) -> GroupTables:
     """Return the rows of some files by their positions.
 
     Args:
         shards: The files.
-        convert: Called with the table of each row group, whose result is kept.
+        convert: Called with the table of each row group and memory for its rows. Its result is kept.
         most: How many bytes are kept.
+        make_room: Returns that memory; see `GroupTables`.
     """
     places = _places(shards)
     schema = plain_schema(shards[0].schema)
 
-    def decode(number: int) -> Any:
+    def decode(number: int, room: Room) -> Any:
         shard, group = places[number]
-        return convert(_like(shard.read_group(group), schema, shard, shards[0]))
+        return convert(_like(shard.read_group(group), schema, shard, shards[0]), room)
 
     rows = [shard.group_sizes[group] for shard, group in places]
-    return GroupTables(decode, rows, decoded_sizes(shards), most)
+    return GroupTables(decode, rows, decoded_sizes(shards), most, make_room)
 
 
 def _places(shards: Sequence[ParquetShard]) -> list[tuple[ParquetShard, int]]:
@@ -127,18 +138,21 @@ def _decoded_size(shard: ParquetShard, group: int) -> int:
     return int(size * shard.group_sizes[group] // max(rows, 1))
 
 
-def open_columns(files: ParquetFiles, codes: list[str], convert: Callable[[Any], Any], most: int) -> GroupTables:
+def open_columns(
+    files: ParquetFiles, codes: list[str], convert: Convert, most: int, make_room: MakeRoom
+) -> GroupTables:
     """Return the rows of some files by their positions. The threads that ask for rows decode them.
 
     Args:
         files: The files, which are for this caller alone.
         codes: The columns to read as dictionaries.
-        convert: Called with the table of each row group, whose result is kept.
+        convert: Called with the table of each row group and memory for its rows. Its result is kept.
         most: How many bytes are kept.
+        make_room: Returns that memory.
     """
     for shard in files._shards:  # noqa: SLF001 - as all here, on its behalf.
         shard.as_codes(codes)
-    return group_tables(files._shards, convert, most)  # noqa: SLF001
+    return group_tables(files._shards, convert, most, make_room)  # noqa: SLF001
 
 
 def sizes_of(files: ParquetFiles) -> list[int]:

@@ -5,94 +5,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spdl._processes import renew_in_children
-from spdl.io._shared import take_lists, take_rows
 from spdl.source._record_source import is_defect
+from spdl.source._shards.table_rows import LARGEST, Room, join_tables, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Added to a position, it gives a negative number: the group is not in this table.
 _ABSENT = -(1 << 62)
-# Larger tables have offsets that do not fit into 32 bits.
-_LARGEST = 1 << 30
 
-
-def join_tables(tables: list[Any]) -> Any:
-    """Return tables one below the other as one whose columns are in one piece, and empty the list.
-
-    A column is freed as soon as it is joined, so only one of them is in memory twice.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
-
-    schema = tables[0].schema
-    parts = [list(table.columns) for table in tables]
-    tables.clear()
-    joined = []
-    for number, field in enumerate(schema):
-        chunks = [chunk for part in parts for chunk in part[number].chunks]
-        for part in parts:
-            part[number] = None
-        column = pa.chunked_array(chunks, type=field.type)
-        del chunks
-        joined.append(pa.Table.from_arrays([column], names=[""]).combine_chunks().column(0))
-    return pa.Table.from_arrays(joined, schema=schema)
-
-
-def _take(table: Any, rows: NDArray[np.int64]) -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
-
-    rows = np.ascontiguousarray(rows)
-    wanted = pa.array(rows)
-    columns = [_take_column(column, rows, wanted) for column in table.columns]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _take_column(column: Any, rows: NDArray[np.int64], wanted: Any) -> Any:
-    """Return what ``column.take`` does, in half of the time for records of fixed size and lists of plain values."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
-
-    types, kind = pa.types, column.type
-    found = None
-    if column.num_chunks == 1 and not column.null_count:
-        if types.is_fixed_size_binary(kind) and kind.byte_width:
-            found = _take_records(column.chunk(0), rows)
-        elif types.is_list(kind) or types.is_large_list(kind):
-            found = _take_lists(column.chunk(0), rows)
-    return column.take(wanted) if found is None else found
-
-
-def _take_records(array: Any, rows: NDArray[np.int64]) -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
-
-    width = array.type.byte_width
-    begin = array.offset * width
-    values = np.frombuffer(array.buffers()[1], np.uint8)[begin : begin + len(array) * width]
-    found = take_rows(values.reshape(-1, width), rows)
-    return type(array).from_buffers(array.type, rows.size, [None, pa.py_buffer(found)])
-
-
-def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any | None:
-    """Return some lists; None if they are too many or their values are not plain."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
-
-    values = array.values
-    plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-    if not plain or values.null_count or not len(values):
-        return None
-    width = values.type.bit_width // 8
-    content = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width :][: len(values) * width]
-    offsets = np.asarray(array.offsets)
-    found = take_lists(offsets, content.reshape(-1, width), rows, _LARGEST)
-    if found is None:
-        return None
-    buffers = [None, pa.py_buffer(found[1])]
-    taken = pa.Array.from_buffers(values.type, len(found[1]), buffers)
-    return type(array).from_arrays(pa.array(found[0].astype(offsets.dtype, copy=False)), taken, type=array.type)
+Decode: TypeAlias = Callable[[int, Room], Any]
+MakeRoom: TypeAlias = Callable[[int], Room]
 
 
 class _Window:
@@ -101,11 +30,14 @@ class _Window:
     Args:
         groups: The numbers of the groups, in ascending order.
         size: The estimated bytes of the table.
-        decode: Returns the table of a group.
+        decode: Returns the table of a group; see `GroupTables`.
         starts: The first position of each group of the source.
+        make_room: Returns memory for so many rows.
     """
 
-    def __init__(self, groups: list[int], size: int, decode: Callable[[int], Any], starts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, groups: list[int], size: int, decode: Decode, starts: NDArray[np.int64], make_room: MakeRoom
+    ) -> None:
         self.groups = groups
         self.size = size
         self.errors: dict[int, Exception] = {}
@@ -113,6 +45,9 @@ class _Window:
         self.shifts = np.full(len(starts) - 1, _ABSENT, np.int64)
         self._starts = starts
         self._decode = decode
+        rows = np.cumsum([0, *(starts[group + 1] - starts[group] for group in groups)]).tolist()
+        self._room = make_room(rows[-1])
+        self._places = dict(zip(groups, pairwise(rows), strict=True))
         self._waiting = deque(groups)
         self._tables: dict[int, Any] = {}
         self._left = len(groups)
@@ -142,8 +77,9 @@ class _Window:
 
     def _read(self, group: int) -> None:
         table = None
+        first, last = self._places[group]
         try:
-            table = self._decode(group)
+            table = self._decode(group, None if self._room is None else self._room[first:last])
         except Exception as error:  # noqa: BLE001 - raised for those that ask for a row of this group.
             # Its frames would keep this object.
             self.errors[group] = error.with_traceback(None)
@@ -173,7 +109,8 @@ class _Window:
                     tables.append(table)
                     del table
             if tables:
-                self._table = join_tables(tables)
+                self._table = join_tables(tables, self._room)
+            self._room = None
             self.size = 0 if self._table is None else self._table.nbytes
         except BaseException as error:
             self._error = error if isinstance(error, Exception) else RuntimeError("joining row groups was interrupted")
@@ -202,20 +139,24 @@ class GroupTables:
     fifth of taking them from each group. Each group is in one table only.
 
     Args:
-        decode: Returns the table of a group, by its number.
+        decode: Returns the table of a group, by its number. A column of it may lie in the memory that it gets.
         rows: How many rows each group has, at least 1.
         sizes: About how many bytes each takes when it is decoded.
         most: How many bytes of tables are kept. Those in use may have more.
+        make_room: Returns memory for a number of rows, so that a column need not be copied to join it; or None.
     """
 
-    def __init__(self, decode: Callable[[int], Any], rows: Sequence[int], sizes: Sequence[int], most: int) -> None:
+    def __init__(
+        self, decode: Decode, rows: Sequence[int], sizes: Sequence[int], most: int, make_room: MakeRoom
+    ) -> None:
         self._decode = decode
+        self._make_room_for = make_room
         self._starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]).astype(np.int64)
         self._sizes = list(sizes)
         self._most = most
         total = sum(sizes)
         # This much is decoded together. While rows of one piece are taken, another can be decoded.
-        self._piece = min(total if total <= most else most // 2, _LARGEST)
+        self._piece = min(total if total <= most else most // 2, LARGEST)
         self._renew()
         renew_in_children(self)
 
@@ -248,7 +189,7 @@ class GroupTables:
         """
         whole = self._whole
         if whole is not None:
-            return FoundRows(_take(whole, positions), None, [])
+            return FoundRows(take(whole, positions), None, [])
         groups = self._groups_of(positions)
         parts, places = [], []
         errors: list[tuple[NDArray[np.int64], Exception]] = []
@@ -258,13 +199,13 @@ class GroupTables:
             table = self._table_of(window)
             rows = positions + window.shifts[groups]
             if rows.min() >= 0:
-                return FoundRows(_take(table, rows), None, [])
+                return FoundRows(take(table, rows), None, [])
             here = np.flatnonzero(rows >= 0)
             for group, error in window.errors.items():
                 if (failed := np.flatnonzero(groups == group)).size:
                     errors.append((failed, error))
             if here.size:
-                parts.append(_take(table, rows[here]))
+                parts.append(take(table, rows[here]))
                 places.append(here)
             # The next one takes its place in memory.
             del table, window
@@ -272,7 +213,7 @@ class GroupTables:
             return FoundRows(None, np.empty(0, np.int64), errors)
         found = np.concatenate(places)
         turns = np.argsort(found)
-        return FoundRows(_take(join_tables(parts), turns), found[turns] if errors else None, errors)
+        return FoundRows(take(join_tables(parts), turns), found[turns] if errors else None, errors)
 
     def has_all(self) -> bool:
         """Return whether all row groups are here."""
@@ -396,7 +337,7 @@ class GroupTables:
             yield piece
 
     def _add(self, groups: list[int]) -> _Window:
-        window = _Window(groups, self._size_of(groups), self._decode, self._starts)
+        window = _Window(groups, self._size_of(groups), self._decode, self._starts, self._make_room_for)
         self._kept[window] = None
         self._owners.update(dict.fromkeys(groups, window))
         return window
