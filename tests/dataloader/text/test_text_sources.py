@@ -14,7 +14,15 @@ from tests.dataloader.text.texts import END, documents_in, letters, rows_of, wor
 
 from spdl.dataloader import TextLoader, Tokenize
 from spdl.io import LoadError
-from spdl.source import HuggingFaceDataset, JsonLines, MappedRecords, ParquetFiles, StreamedJsonLines, TokenFiles
+from spdl.source import (
+    HuggingFaceDataset,
+    JsonLines,
+    MappedRecords,
+    PackedOrder,
+    ParquetFiles,
+    StreamedJsonLines,
+    TokenFiles,
+)
 from spdl.testing import assert_resumes_exactly
 
 with contextlib.suppress(ImportError):
@@ -206,8 +214,12 @@ def test_text_loader_refuses_ids_beyond_the_vocabulary() -> None:
         assert batch.tokens[0, :2].tolist() == [97, END]
         assert [failure.index for failure in loader.failures] == [0]
     # Their rows are known before the tokens are read.
+    arrays = [np.array([98]), np.array([97, END])]
+    make = partial(alone, arrays, 1, length=8, vocab_size=98, tokenizer=None, on_error="skip")
     with pytest.raises(ValueError, match="document 0 has the token 98"):
-        list(alone([np.array([98])], 1, length=8, vocab_size=98, tokenizer=None, on_error="skip"))
+        list(make())
+    (batch,) = make(order=PackedOrder([0, 2], 8))
+    assert batch.tokens[0, :2].tolist() == [97, END]
 
 
 def test_text_loader_names_the_file_of_a_text_that_fails(tmp_path: Path) -> None:

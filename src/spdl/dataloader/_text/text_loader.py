@@ -119,8 +119,8 @@ class TextLoader(EpochLoader[TextBatch]):
         on_error: How to treat documents that cannot be read or tokenized: ``"raise"`` raises in the loop, ``"skip"``
             leaves them out, counts them and lists them in ``loader.failures``. Errors that are not tied to one document
             are always raised, and so are ids of token files and lists of arrays that are not in the vocabulary, since
-            rows are packed before these are read. There is no ``"refill"`` as in `ImageLoader`: a row is not missing if
-            a document is.
+            rows are packed before these are read: to leave such a document out, pass an `order` of lengths in which it
+            has 0 tokens. There is no ``"refill"`` as in `ImageLoader`: a row is not missing if a document is.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.
         num_threads: How many threads work. None takes the cores that this process may use, bounded by its control
