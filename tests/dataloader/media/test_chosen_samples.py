@@ -60,9 +60,9 @@ def test_an_order_that_chooses_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("give", "message"),
     [
-        (lambda positions: positions[:-1], "must return 4 integers for 4 positions"),
-        (lambda positions: positions + 0.5, "must return 4 integers"),
-        (lambda positions: [str(position) for position in positions], "must return 4 integers"),
+        (lambda positions: positions[:-1], "must return 8 integers for 8 positions"),
+        (lambda positions: positions + 0.5, "must return 8 integers"),
+        (lambda positions: [str(position) for position in positions], "must return 8 integers"),
         (lambda positions: positions - 2, "negative position -2"),
     ],
 )
