@@ -21,9 +21,12 @@ Ids: TypeAlias = "NDArray[np.int32]"
 
 _LARGEST = 2**31 - 1
 # So many characters go into one call of a tokenizer that releases the GIL. After a millisecond, taking the GIL again
-# costs little; and a longer list would be shared among the library's own threads, which wait for each other at one
-# tokenizer.
+# costs little.
 _CHARACTERS = 4096
+# The library hands a list of several texts to threads of its own, and to wait for these takes longer than to tokenize a
+# text of this many characters. A list of one text it tokenizes in our thread.
+_SHORT = 200
+_THREADS = "TOKENIZERS_PARALLELISM"
 
 
 class Encoded(NamedTuple):
@@ -124,10 +127,10 @@ class Tokenize:
         Raises:
             Exception: Errors that are not about one text.
         """
-        found: list[Encoded | Failed] = []
-        for part in self._encoder.parts(texts):
-            found += self._encode_part(part)
-        return self._gather(found)
+        found: dict[int, Encoded | Failed] = {}
+        for places in self._encoder.parts(texts):
+            found.update(zip(places, self._encode_part([texts[place] for place in places]), strict=True))
+        return self._gather([found[place] for place in range(len(texts))])
 
     def _encode_part(self, texts: list[Any]) -> list[Encoded | Failed]:
         try:
@@ -210,9 +213,9 @@ class _Encoder:
 
     name: str
 
-    def parts(self, texts: Sequence[Any]) -> Iterator[list[Any]]:
-        """Yield texts in the lists that it takes at once."""
-        return ([text] for text in texts)
+    def parts(self, texts: Sequence[Any]) -> Iterator[list[int]]:
+        """Yield the places of the texts that it takes at once."""
+        return ([place] for place in range(len(texts)))
 
     def __call__(self, texts: list[Any]) -> Iterator[Encoded]:
         """Yield the tokens of texts."""
@@ -230,6 +233,11 @@ class _Copies(threading.local):
 
 # The one setting that is not in the text of a tokenizer.
 _SPECIAL = "encode_special_tokens"
+
+
+def _shares_lists() -> bool:
+    """Return whether ``tokenizers`` hands lists to threads of its own. It reads its variable by the same rule."""
+    return os.environ.get(_THREADS, "true").lower() not in ("", "off", "false", "f", "no", "n", "0")
 
 
 class _HuggingFace(_Encoder):
@@ -258,17 +266,21 @@ class _HuggingFace(_Encoder):
         digest = blake2b((self._as_text or "").encode(), digest_size=6).hexdigest()
         self.name = f"tokenizers {digest}, add_special_tokens={add_special_tokens}"
 
-    def parts(self, texts: Sequence[Any]) -> Iterator[list[Any]]:
-        part: list[Any] = []
-        size = 0
-        for text in texts:
-            part.append(text)
-            size += len(text) if isinstance(text, str | bytes) else 0
+    def parts(self, texts: Sequence[Any]) -> Iterator[list[int]]:
+        sizes = [len(text) if isinstance(text, str | bytes) else 0 for text in texts]
+        if _shares_lists():
+            yield from ([place] for place, size in enumerate(sizes) if size >= _SHORT)
+            if short := [place for place, size in enumerate(sizes) if size < _SHORT]:
+                yield short
+            return
+        begin = size = 0
+        for place, each in enumerate(sizes):
+            size += each
             if size >= _CHARACTERS:
-                yield part
-                part, size = [], 0
-        if part:
-            yield part
+                yield list(range(begin, place + 1))
+                begin, size = place + 1, 0
+        if begin < len(sizes):
+            yield list(range(begin, len(sizes)))
 
     def __call__(self, texts: list[Any]) -> Iterator[Encoded]:
         tokenizer = self._tokenizer()
