@@ -49,7 +49,7 @@ test-ray: ## Run the tests that need Ray, each file with a cluster of its own on
 
 test-pages: ## Run the programs of the pages that need PyTorch and what is built on it, such as torchvision and Lightning
 	$(setup) pages
-	@$(bin)/python -m pytest -m pages tests/repository/test_docs.py tests/dataloader/media/test_torchvision_order.py tests/dataloader/media/test_targets_like_torchvision.py $(ARGS)
+	@$(bin)/python -m pytest -m pages tests/repository/test_docs.py tests/dataloader/media/test_torchvision_order.py tests/dataloader/media/test_targets_like_torchvision.py tests/dataloader/media/test_library_transforms.py $(ARGS)
 
 costs: ## Record what each case costs, which decides what `make test` runs (ARGS="tests/io" for these alone)
 	$(setup) test

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
+    from spdl.dataloader._media.library_transforms import AlbumentationsTransform, TorchvisionTransform
     from spdl.dataloader._media.pixel_changes import RandAugment, TrivialAugment
     from spdl.dataloader._media.targets import Boxes, InstanceMasks, Keypoints, Mask, Polygons, Values
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._text.tokenize import Tokenize
 
 __all__ = [
+    "AlbumentationsTransform",
     "ArrayLoader",
     "ArrayRows",
     "AudioLoader",
@@ -69,6 +71,7 @@ __all__ = [
     "TextStatistics",
     "TokenCounts",
     "Tokenize",
+    "TorchvisionTransform",
     "TrivialAugment",
     "Values",
     "get_pytorch_dataloader",
@@ -76,6 +79,7 @@ __all__ = [
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
+    "AlbumentationsTransform": "_media.library_transforms",
     "ArrayLoader": "_media.array_loader",
     "ArrayRows": "_media.array_loader",
     "AudioLoader": "_media.audio_loader",
@@ -98,6 +102,7 @@ _MODULES = {
     "TextStatistics": "_text.text_loader",
     "TokenCounts": "_text.counts",
     "Tokenize": "_text.tokenize",
+    "TorchvisionTransform": "_media.library_transforms",
     "TrivialAugment": "_media.pixel_changes",
     "Values": "_media.targets",
     "get_pytorch_dataloader": "_pytorch.loader",

@@ -43,6 +43,7 @@ from spdl.io._av.reference_frames import create_reference_audio_frame, create_re
 from spdl.io._av.video_batch import VideoBatch, load_video_batch
 from spdl.io._av.video_reader import VideoIndex, VideoReader
 from spdl.io._common.errors import FormatError, LoadError, LoadFailure
+from spdl.io._common.per_thread import FilesPerThread
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.nv12 import nv12_to_bgr, nv12_to_rgb
@@ -113,6 +114,7 @@ __all__ = [
     "DemuxConfig",
     "Demuxer",
     "EncodeConfig",
+    "FilesPerThread",
     "FilterGraph",
     "FormatError",
     "ImageCodec",

@@ -14,7 +14,7 @@ from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
-from spdl.io._device.transfer import map_tensors
+from spdl.io._device.transfer import map_parts, map_tensors
 from spdl.io._image.masks import load_masks
 from spdl.io._image.options import PIXEL_FORMATS
 from spdl.io._image.picture_writes import write_pictures
@@ -61,6 +61,7 @@ __all__ = [
     "load_masks",
     "load_placed_batch",
     "make_pixel_augment",
+    "map_parts",
     "map_regular",
     "map_tensors",
     "name_path",

@@ -233,7 +233,7 @@ def test_what_is_no_image_stays_as_it_is() -> None:
         assert torch.equal(found, expected)
     means = images_of(output="torch", transform=lambda image: float(image.float().mean()))
     assert torch.allclose(means, raw.float().mean((1, 2, 3)))
-    assert images_of(dtype="uint8", transform=lambda image: (image, image[:3]))[0][1].shape == (3, SIZE[0], 3)
+    assert images_of(dtype="uint8", transform=lambda image: [image, image[:3]])[0][1].shape == (3, SIZE[0], 3)
 
 
 NO_IMAGES: dict[str, tuple[Callable[[Any], Any], dict[str, Any], type[Exception], str]] = {
@@ -242,8 +242,8 @@ NO_IMAGES: dict[str, tuple[Callable[[Any], Any], dict[str, Any], type[Exception]
     "a plane of bytes": (lambda image: image[0], {}, TypeError, r"`dtype`, float32, follows .* dtype=\"uint8\""),
     "many channels of bytes": (lambda image: image.repeat(2, 1, 1), {}, TypeError, r"uint8 \(6, 14, 20\)"),
     "channels last": (lambda image: image.permute(1, 2, 0), {}, TypeError, r"tensor \(C, H, W\)"),
-    "two views": (lambda image: (image, image), {}, TypeError, "returned tuple for sample 0"),
-    "views with a mean": (lambda image: {"a": image}, NORMAL, TypeError, "returned dict for sample 0"),
+    "two views": (lambda image: [image, image], {}, TypeError, "returned list for sample 0"),
+    "views with a mean": (lambda image: {image}, NORMAL, TypeError, "returned set for sample 0"),
     "an image of Pillow": (lambda image: Image.new("RGB", (4, 4)), {}, TypeError, "returned Image for"),
     "an array": (lambda image: image.numpy(), {}, TypeError, r"got a tensor \(C, H, W\)"),
     "on another device": (lambda image: image.to("meta"), {}, TypeError, r"uint8 \(3, 14, 20\) on meta"),

@@ -84,3 +84,10 @@ def to_torch(fields: dict[str, Any]) -> dict[str, Any]:
 
     torch = import_torch()
     return {name: torch.from_numpy(it) if isinstance(it, np.ndarray) else it for name, it in fields.items()}
+
+
+def all_to_torch(value: Any) -> Any:
+    """Return a value with tensors in place of the arrays in its lists, tuples, mappings and dataclasses."""
+    import numpy as np  # noqa: PLC0415
+
+    return map_tensors(import_torch().from_numpy, value, np.ndarray)

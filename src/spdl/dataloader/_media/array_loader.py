@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
-from spdl._check import check_iterable, check_str, refuse, show
+from spdl._check import check_iterable, check_str, refuse
 from spdl.dataloader._loader.labelled_batch import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._media.batch_maker import check_names, shapes_of, to_array
-from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
-from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz, load_npz_batch
+from spdl.dataloader._media.array_reader import ArrayReader, ArrayRow
+from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.ragged import RaggedLayout
+from spdl.dataloader._media.sample_fields import shapes_of, to_array
+from spdl.io import load_npz
 from spdl.source import ArraySample, EpochOrder
 from spdl.source._shared import fingerprint
 
@@ -22,141 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
-
-ACCEPTED = "a path or the bytes of an npz or npy file, or arrays by their names"
-
-_NPY = b"\x93NUMPY"
-
-
-def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
-    """Return an array (N, ...) with its own memory for each name.
-
-    Args:
-        files: Paths or bytes of npz or npy files, rows, or arrays by their names.
-        data: The name for the array of an npy file.
-        num_threads: How many threads may share the work.
-
-    Raises:
-        FormatError: If a file is damaged, or differs from another in names, dtypes or shapes.
-        OSError: If a file cannot be mapped.
-        TypeError: If a file is anything else.
-    """
-    kinds = {kind_of(file) for file in files}
-    if kinds == {"npz"}:
-        return load_npz_batch(files, num_threads=num_threads)
-    if kinds == {"row"}:
-        return _take_rows(files)
-    return _stack([_load_one(file, data) for file in files])
-
-
-def kind_of(file: Any) -> _Kind:
-    """Return what a file is.
-
-    Raises:
-        TypeError: If it is anything else.
-    """
-    if isinstance(file, ArrayRow):
-        return "row"
-    if isinstance(file, Mapping):
-        return "arrays"
-    if isinstance(file, str | os.PathLike):
-        return "npy" if os.fsdecode(file).lower().endswith(".npy") else "npz"
-    try:
-        return "npy" if bytes(memoryview(file).cast("B")[: len(_NPY)]) == _NPY else "npz"
-    except TypeError:
-        refuse(TypeError, "file", ACCEPTED, file)
-
-
-def _load_one(file: Any, data: str) -> dict[str, Any]:
-    kind = kind_of(file)
-    if kind == "npy":
-        return {data: load_npy(file)}
-    if kind == "npz":
-        return {name: array[0] for name, array in load_npz_batch([file]).items()}
-    arrays = {str(name): to_array(value) for name, value in file.items()}
-    for name, array in arrays.items():
-        if array is None or array.dtype.hasobject:
-            raise FormatError(f"{name!r} is not an array of numbers: {type(file[name]).__name__}")
-    return arrays
-
-
-def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-    places: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(id(row.arrays), []).append(place)
-    if len(places) == 1:
-        positions = np.fromiter((row.position for row in rows), np.int64, len(rows))
-        return {name: _native(array[positions]) for name, array in rows[0].arrays.items()}
-    found = {
-        name: np.empty((len(rows), *array.shape[1:]), _native_type(array)) for name, array in rows[0].arrays.items()
-    }
-    for own in places.values():
-        positions = np.fromiter((rows[place].position for place in own), np.int64, len(own))
-        for name, array in rows[own[0]].arrays.items():
-            found[name][own] = array[positions]
-    return found
-
-
-def _stack(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415
-
-    first = _shapes(samples[0])
-    for sample in samples:
-        if _shapes(sample) != first:
-            raise FormatError(f"the arrays differ: {_shapes(sample)} and {first}")
-    found = {name: np.empty((len(samples), *array.shape), _native_type(array)) for name, array in samples[0].items()}
-    for place, sample in enumerate(samples):
-        for name, array in sample.items():
-            found[name][place] = array
-    return found
-
-
-def _shapes(sample: dict[str, Any]) -> dict[str, Any]:
-    return {name: (str(_native_type(array)), array.shape) for name, array in sorted(sample.items())}
-
-
-def _native_type(array: Any) -> Any:
-    """Return the dtype in this machine's order of bytes, as other libraries want it."""
-    return array.dtype.newbyteorder("=")
-
-
-def _native(array: Any) -> Any:
-    return array.astype(_native_type(array), copy=False)
-
-
 Table: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 _ACCEPTED = "an npz file (a path or bytes), arrays by their names, or a list of these"
-
-
-class ArrayRow(Mapping[str, Any]):
-    """A row of some arrays: a view of each by its name.
-
-    Args:
-        arrays: The arrays, which have equally many rows.
-        position: The number of the row.
-    """
-
-    __slots__ = ("arrays", "position")
-
-    def __init__(self, arrays: Mapping[str, Any], position: int) -> None:
-        self.arrays = arrays
-        self.position = position
-
-    def __getitem__(self, name: str) -> Any:
-        return self.arrays[name][self.position]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.arrays)
-
-    def __len__(self) -> int:
-        return len(self.arrays)
-
-    def __repr__(self) -> str:
-        return f"row {self.position} of {', '.join(self.arrays)}"
 
 
 class _LoadedTable(NamedTuple):
@@ -314,101 +184,8 @@ def _read(number: int, file: Any, names: list[str] | None) -> _LoadedTable:
 _REMEDY = "`names` says which arrays to take."
 
 
-class ArrayReader(MediaReader):
-    """Reads npz files with the same members, npy files of the same shape, or rows.
-
-    Args:
-        data: The array that batches unpack first, which an npy file is.
-        label: The array with the labels; None if there are no labels.
-    """
-
-    media: ClassVar[str] = "files"
-    batch_type: ClassVar[type[LabelledBatch]] = LabelledBatch
-    column: ClassVar[str] = "file"
-
-    def __init__(self, data: str, label: str | None) -> None:
-        self._data = data
-        self._label = label
-
-    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's file cannot be read; None if it can."""
-        file = columns["file"][place]
-        try:
-            kind_of(file)
-        except TypeError:
-            return f"`file` must be {ACCEPTED}, got {show(file)}"
-        return None
-
-    def read(
-        self,
-        columns: Mapping[str, list[Any]],
-        epoch: int,  # noqa: ARG002 - of the base.
-        num_threads: int,
-    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        files = columns["file"]
-        labelled = any(label is not None for label in columns["label"])
-        try:
-            return self._to_fields(load_array_files(files, self._data, num_threads), labelled=labelled), []
-        except (OSError, FormatError):
-            return self._read_one_by_one(files, labelled=labelled)
-
-    def _read_one_by_one(self, files: list[Any], *, labelled: bool) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-        """Find out which files fail. A file that differs from the first sound one fails too."""
-        import numpy as np  # noqa: PLC0415 - only where files fail.
-
-        sound: dict[int, dict[str, Any]] = {}
-        reasons = []
-        for place, file in enumerate(files):
-            try:
-                arrays = load_array_files([file], self._data, 1)
-            except (OSError, FormatError) as error:
-                reasons.append((place, str(error)))
-                continue
-            first = next(iter(sound.values()), arrays)
-            if shapes_of(arrays) != shapes_of(first):
-                reasons.append((place, f"its arrays are {shapes_of(arrays)}, those of others {shapes_of(first)}"))
-                continue
-            sound[place] = arrays
-        if not sound:
-            failures = tuple(LoadFailure(place, files[place], reason) for place, reason in reasons)
-            raise LoadError("no file could be loaded", failures)
-        model = next(iter(sound.values()))
-        whole = {name: np.zeros((len(files), *it.shape[1:]), it.dtype) for name, it in model.items()}
-        for place, arrays in sound.items():
-            for name, array in arrays.items():
-                whole[name][place] = array[0]
-        return self._to_fields(whole, labelled=labelled), reasons
-
-    def _to_fields(self, arrays: dict[str, Any], *, labelled: bool) -> dict[str, Any]:
-        for name, is_there in ((self._data, False), (self._label, labelled)):
-            # Labels may also be the samples' own.
-            if name is not None and name not in arrays and not is_there:
-                found = ", ".join(map(repr, arrays))
-                raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
-        check_names("some arrays of the files", arrays.keys() - {self._data, self._label}, "path", "index")
-        names = {self._data: "data", self._label: "label"}
-        for name, field in names.items():
-            if name not in (None, field) and field in arrays:
-                raise ValueError(
-                    f"the files have an array {field!r} as well as {name!r}, and a batch has one field `{field}`: pass "
-                    f"{field}={field!r}; {name!r} is then a separate field"
-                )
-        fields = {names.get(name, name): array for name, array in arrays.items()}
-        if "label" in fields:
-            fields["label"] = _to_labels(fields["label"])
-        return fields
-
-
-def _to_labels(labels: Any) -> Any:
-    """Return whole numbers as int64, as labels have it and losses want it, and other labels unchanged."""
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-    whole = labels.ndim == 1 and np.can_cast(labels.dtype, np.int64)
-    return labels.astype(np.int64) if whole else labels
-
-
 class ArrayLoader(MediaLoader[LabelledBatch]):
-    """A loader of npz and npy files, or of the rows of large arrays: shuffled, shared among ranks, in batches.
+    """A loader of npz and npy files, of the rows of large arrays, or of any files: shuffled, shared among ranks.
 
     It works as `ImageLoader` does, but on arrays: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `LabelledBatch`: it unpacks as ``data, label``, and all other arrays of the files are
@@ -418,11 +195,22 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
     Args:
         source: The samples: an `spdl.source.ArrayFolder`, `ArrayRows`, or a sequence of paths or bytes of npz or npy
             files, of pairs (file, label), or of records with a field ``file``. All have the same names, shapes and
-            dtypes. In place of a file there may be arrays by their names.
+            dtypes, but for what `ragged` and `transform` let differ. In place of a file there may be arrays by their
+            names, and with `load` anything.
         batch_size: The samples of a batch of one rank.
         data: The name of the array that a batch unpacks first. The array of an npy file is taken to have it.
         label: The name of the array with the labels. If files have none, the samples' labels are used. None
             always takes these. Labels that are whole numbers become int64.
+        load: A function that loads one sample with any library: it gets the sample's `file`, whatever that is, and
+            returns an array or a tensor, which is the data, or a mapping with arrays and numbers by their names. A
+            parameter that is annotated with `spdl.pipeline.ItemContext` gets that, without a position, so that a random
+            part of a large array can be read alone. It runs in one thread for each batch, so in up to four at once: a
+            library must bear that, and `spdl.io.FilesPerThread` gives each thread open files of its own. None reads npz
+            and npy files.
+        ragged: The layouts of fields whose arrays may differ in shape, by their names: ``"list"`` is a list of arrays;
+            ``"pad"`` one array (B, N, ...), padded with zeros to the longest first axis in the batch, with a field
+            ``NAME_mask``, bool (B, N), that is False where padding is; ``"offsets"`` a `Jagged`: the rows of all
+            samples one after the other, and where each sample's begin. None: all have one shape.
         shuffle: Whether each epoch has its own order.
         order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
             take some samples more often than others.
@@ -431,16 +219,18 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             ranks share them evenly, and if there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
-        transform: Applied to the data of each sample of a batch, a tensor or array as the loop would get it: nothing
-            changes its result, neither values nor dtype. If it has a parameter that is
-            annotated with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for
-            random numbers.
+        transform: Applied to the data of each sample of a batch, a tensor or array, before they are stacked: they may
+            differ in shape and dtype. Its results may not, unless `ragged` has a layout for ``"data"``; that is an
+            error that names the sample. Nothing changes them, neither values nor dtype. A record or a tuple is collated
+            part by part, as by `ImageLoader`. If it has a parameter that is annotated with
+            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
         on_error: How to treat files that cannot be loaded, or differ from others: ``"raise"``, ``"skip"`` or
-            ``"refill"``; see `ImageLoader`.
+            ``"refill"``; see `ImageLoader`. With the last two, a sample for which `load` raises is one of them; the
+            errors that are always raised are the same as those of a source.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.
         num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
@@ -483,6 +273,8 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         *,
         data: str = "image",
         label: str | None = "label",
+        load: Callable[..., Any] | None = None,
+        ragged: Mapping[str, RaggedLayout] | None = None,
         shuffle: bool = False,
         order: EpochOrder | None = None,
         seed: int = 0,
@@ -499,7 +291,15 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         prefetch: int = 2,
         timeout: float | None = None,
     ) -> None:
-        reader = ArrayReader(check_str("data", data), None if label is None else check_str("label", label))
+        reader = ArrayReader(
+            check_str("data", data),
+            None if label is None else check_str("label", label),
+            load=load,
+            ragged=ragged,
+            transforms=transform is not None,
+            on_error=on_error,
+            output=output,
+        )
         super().__init__(
             source,
             batch_size,

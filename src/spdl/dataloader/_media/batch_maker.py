@@ -4,158 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from itertools import repeat
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import refuse, show, shown_place
 from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
 from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
+from spdl.dataloader._media.sample_fields import gather, shapes_of, to_array, to_columns
+from spdl.dataloader._media.sample_transform import SampleTransform
 from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError
 from spdl.io._shared import Padding
 from spdl.pipeline import ItemContext
-from spdl.pipeline._declare.op import context_parameter
 from spdl.source import EpochOrder
 from spdl.source._shared import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
     from spdl.dataloader._loader.epoch_iterator import EpochStep
     from spdl.dataloader._media.media_loader import MediaReader
-
-
-_PAIR = 2
-# Fields that describe a batch, and methods of a batch.
-_SAID = {"epoch", "failures"}
-_DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, name))} - {"index"}
-
-
-def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> dict[str, list[Any]]:
-    """Return the fields of samples by their names, each as a list.
-
-    Args:
-        samples: Named tuples, mappings, dataclasses or plain objects with fields; pairs of a medium and a label; or the
-            media alone.
-        medium: The name of the field with the medium, such as ``"image"``.
-        indices: The positions of the samples in their source, which replace their own field ``index``.
-
-    Raises:
-        TypeError: If a sample has no such field, or not the fields that the first one has.
-        ValueError: If a batch has something else by the name of a field.
-    """
-    first = samples[0]
-    names = getattr(type(first), "_fields", None)
-    if names is not None and all(type(sample) is type(first) for sample in samples):
-        columns = {name: list(column) for name, column in zip(names, zip(*samples, strict=True), strict=True)}
-    else:
-        records = [_to_record(sample, medium) for sample in samples]
-        columns = {name: [] for name in records[0]}
-        for record, index in zip(records, indices, strict=True):
-            if record.keys() != columns.keys():
-                accepted = f"a sample with the fields {', '.join(columns)}, as sample {indices[0]} has"
-                refuse(TypeError, f"source[{index}]", accepted, tuple(record))
-            for name, value in record.items():
-                columns[name].append(value)
-    if medium not in columns:
-        accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
-        refuse(TypeError, f"source[{indices[0]}]", accepted, first, _remedy(columns, medium))
-    check_names(f"some fields of sample {indices[0]}", columns)
-    columns.setdefault("label", [None] * len(samples))
-    if "path" not in columns:
-        columns["path"] = [_path_of(value) for value in columns[medium]]
-    columns["index"] = list(indices)
-    return columns
-
-
-def _remedy(columns: Mapping[str, list[Any]], medium: str) -> str:
-    """Return what to do about samples that have the medium by another name."""
-    sizes = {name: len(values[0]) for name, values in columns.items() if isinstance(values[0], memoryview | bytes)}
-    if not sizes:
-        return ""
-    # Beside a caption and a label, the medium is the largest.
-    field = max(sizes, key=sizes.__getitem__)
-    return (
-        f"If it is {field!r}: spdl.source.MappedRecords(source, lambda sample: "
-        f"{{{medium!r}: sample[{field!r}], 'label': ...}})."
-    )
-
-
-def check_names(what: str, names: Iterable[str], *more: str) -> None:
-    """Check that fields of a sample may be fields of a batch.
-
-    Args:
-        what: The name of the sample's fields in the message.
-        names: Their names.
-        more: Further names that are not theirs to have.
-
-    Raises:
-        ValueError: If a batch has something else by that name.
-    """
-    taken = sorted((_SAID | _DONE | set(more)).intersection(names))
-    if taken:
-        raise ValueError(
-            f"{what} cannot be fields of a batch: rename {' and '.join(map(repr, taken))}, which a batch uses itself"
-        )
-
-
-def gather(values: list[Any]) -> Any:
-    """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
-
-    Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does.
-    """
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-    kinds = set(map(type, values))
-    if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            return values
-    if all(issubclass(kind, Real | np.bool_) for kind in kinds):
-        return np.array(values, np.float32)
-    if kinds == {type(None)}:
-        return None
-    arrays = [to_array(value) for value in values]
-    if all(array is not None and array.shape == arrays[0].shape and array.dtype.kind in "biufc" for array in arrays):
-        return np.stack(arrays)
-    return values
-
-
-def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the dtype and the shape of a sample in arrays of several samples, by name."""
-    return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}
-
-
-def to_array(value: Any) -> Any:
-    """Return an array or a tensor in main memory as a numpy array; None if it is neither."""
-    import numpy as np  # noqa: PLC0415
-
-    if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value)
-    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy"):
-        return value.numpy()
-    return None
-
-
-def _to_record(sample: Any, medium: str) -> dict[str, Any]:
-    if hasattr(type(sample), "_fields"):
-        return dict(zip(sample._fields, sample, strict=True))
-    if isinstance(sample, Mapping):
-        return dict(sample)
-    if is_dataclass(sample):
-        return {field.name: getattr(sample, field.name) for field in fields(sample)}
-    if isinstance(sample, tuple | list) and len(sample) == _PAIR:
-        return {medium: sample[0], "label": sample[1]}
-    if hasattr(sample, medium):
-        return dict(vars(sample))
-    return {medium: sample}
-
-
-def _path_of(value: Any) -> str | None:
-    return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
 
 
 Pad: TypeAlias = "Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
@@ -210,11 +77,9 @@ class BatchMaker(Maker):
         self._order = order
         self._reader = reader
         self.media = reader.media
-        self._medium = reader.batch_type.medium
         self._seed = seed
         self._on_error = on_error
-        self._transform = transform
-        self._context = None if transform is None else context_parameter(transform)
+        self._transform = None if transform is None else SampleTransform(transform, reader, output)
         self._batch_transform = batch_transform
         self._paddings = _make_paddings(pad)
         self._output = output
@@ -412,8 +277,7 @@ class BatchMaker(Maker):
         if self._transform is not None:
             names = [f"sample {index}, {_as_text(path)!r}" for index, path in zip(indices, paths, strict=True)]
             contexts = list(map(ItemContext, repeat(epoch), positions, indices))
-            results = self._transform_each(everything[self._medium], contexts, names)
-            everything[self._medium] = self._gather(self._reader.convert(results, everything, names, num_threads))
+            everything = self._transform.apply(everything, contexts, names, num_threads)
         everything = self._reader.finish(everything, epoch)
         if self._output == "torch":
             everything = to_torch(everything)
@@ -441,30 +305,6 @@ class BatchMaker(Maker):
                 error.add_note(f"spdl.dataloader was padding the field {name!r} of the samples {show(indices)}")
                 raise
         return padded
-
-    def _transform_each(self, data: Any, contexts: list[ItemContext], names: list[str]) -> list[Any]:
-        transform: Any = self._transform
-        results = []
-        if self._output == "torch":
-            data = to_torch({self._medium: data})[self._medium]
-        for each, context, name in zip(data, contexts, names, strict=True):
-            with UserCode(f"transforming {name}"):
-                result = transform(each, **({self._context: context} if self._context else {}))
-                if result is None:
-                    raise TypeError("`transform` returned None: it must return what becomes of the sample")
-            results.append(result)
-        return results
-
-    def _gather(self, results: Any) -> Any:
-        """Return what a transform made of samples as one tensor or array, or as a list where shapes or kinds differ."""
-        if not isinstance(results, list):
-            return results
-        if self._output == "torch":
-            import torch  # noqa: PLC0415 - an optional dependency.
-
-            if all(isinstance(it, torch.Tensor) and it.shape == results[0].shape for it in results):
-                return torch.stack(results)
-        return gather(results)
 
 
 def _or_itself(value: Any) -> Any:

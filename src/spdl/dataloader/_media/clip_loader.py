@@ -124,11 +124,15 @@ class ClipReader(MediaReader):
         }
         return fields, reasons
 
-    def convert(self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int) -> Any:
+    def convert(
+        self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int, *, alone: bool
+    ) -> Any:
         """Give clips the values, dtype and layout of batches. Black pictures after a short clip become zeros."""
         assert self._final is not None
         count, lengths = self._clip.num_frames, fields["length"]
-        return self._final.write(results, names, num_threads=num_threads, num_frames=count, lengths=lengths)
+        return self._final.write(
+            results, names, num_threads=num_threads, alone=alone, num_frames=count, lengths=lengths
+        )
 
 
 class ClipLoader(MediaLoader[ClipBatch]):

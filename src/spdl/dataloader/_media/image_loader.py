@@ -18,7 +18,8 @@ from spdl.dataloader._media.image_views import Views, ViewsReader, make_view, pa
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.pixel_changes import changes_pixels, check_has_colors, make_changes, make_eraser
-from spdl.dataloader._media.target_reader import Ragged, TargetReader
+from spdl.dataloader._media.ragged import Ragged
+from spdl.dataloader._media.target_reader import TargetReader
 from spdl.dataloader._media.targets import Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import (
@@ -68,7 +69,7 @@ class ImageReader(MediaReader):
         self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
         self._final = final
         self._eraser = make_eraser(options, augment, seed)
-        self._targets = targets
+        self.targets = targets
         read = options if final is None else final.seen
         # Otherwise images are read in one pass, and where they lie is drawn in native code.
         draws = augment is not None and (augment.turns or augment.zoom is not None)
@@ -83,8 +84,8 @@ class ImageReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        if self._targets is not None:
-            self._targets.check(columns)
+        if self.targets is not None:
+            self.targets.check(columns)
         if self._rule is not None:
             return self._read_placed(self._rule, columns, epoch, num_threads)
         if self._augment is not None and changes_pixels(self._augment):
@@ -144,22 +145,30 @@ class ImageReader(MediaReader):
         )
         images = to_numpy(loaded.images)
         fields = {"image": images[0] if changed else images}
-        if self._targets is None:
+        if self.targets is None:
             return fields, sorted(loaded.failures.items())
-        more, reasons = self._targets.read(columns, rule, loaded, num_threads)
+        more, reasons = self.targets.read(columns, rule, loaded, num_threads)
         return {**fields, **more}, sorted({**reasons, **loaded.failures}.items())
 
-    def convert(self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int) -> Any:  # noqa: ARG002 - of the base.
+    def convert(
+        self,
+        results: list[Any],
+        fields: dict[str, Any],  # noqa: ARG002 - of the base.
+        names: Sequence[str],
+        num_threads: int,
+        *,
+        alone: bool,
+    ) -> Any:
         """Give images the values, the dtype and the layout of batches."""
         assert self._final is not None
-        return self._final.write(results, names, num_threads=num_threads)
+        return self._final.write(results, names, num_threads=num_threads, alone=alone)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
         """Erase parts of images, and bring targets together or mix images and labels, if that was asked for."""
         if self._eraser is not None:
             self._eraser.erase(fields["image"], fields["index"], epoch)
-        if self._targets is not None:
-            return self._targets.finish(fields)
+        if self.targets is not None:
+            return self.targets.finish(fields)
         return fields if self._mixer is None else self._mixer.mix(fields, epoch)
 
 
@@ -219,17 +228,24 @@ class ImageLoader(MediaLoader[ImageBatch]):
             values from 0 to 1; floats are taken to be scaled already. Without `mean` and `std`, other numbers and
             arrays, such as features, stay unchanged unless they are uint8; with ``dtype="uint8"``, any other object
             does. Everything else is an error that names the sample: floats that are NaN or infinite, too, and images
-            without pixels. If the function has a parameter that is annotated
+            without pixels. A tuple or a record, which is a mapping, a named tuple or a dataclass, is collated part by
+            part: ``batch.image`` is then a tuple or a record of the same type, in which each part is what a transform
+            that returned it alone would give; only parts that are no images may stay beside `mean` and `std`. If the
+            function has a parameter ``targets``, it also gets the sample's targets by their names, as the batch has
+            them, and returns a pair: the image, and a mapping of all these targets, in which further names become
+            fields of the batch. Boxes are clipped to the returned image, and dropped as `Boxes` says. See
+            `TorchvisionTransform` and `AlbumentationsTransform`. If the function has a parameter that is annotated
             with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random
             numbers. It runs in the loader's threads, so it should be quick or release the GIL.
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
             result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
         targets: Which fields of samples are masks, boxes, points and outlines in the image, and which values belong to
             them: a mapping from names to `Mask`, `Boxes`, `Keypoints`, `Polygons`, `InstanceMasks` and `Values`. They
-            move with the image through `augment` and `mode`, but not through a `transform`, which must leave every
-            pixel in its place. Batches then also have ``size``, the width and height of each original image, int64
-            (B, 2), and ``geometry``, a list of `Geometry`, which maps predictions back; with an empty mapping these
-            alone. Samples whose targets make no sense are failures. Not with mixup or CutMix.
+            move with the image through `augment` and `mode`. A `transform` without a parameter ``targets`` must leave
+            every pixel in its place. Batches then also have ``size``, the width and height of each original image,
+            int64 (B, 2), and ``geometry``, a list of `Geometry`, which maps coordinates of the image before a
+            `transform` back to the original; with an empty mapping these alone. Samples whose targets make no sense are
+            failures. Not with mixup or CutMix.
         ragged: The layout of targets that have a different number of rows in each sample, for all, or by the names of
             fields. ``"list"`` is a list of arrays; ``"pad"`` one array (B, N, ...), padded to the most rows in the
             batch, with a field ``NAME_mask``, bool (B, N), that is False where padding is; ``"offsets"`` a `Jagged`:

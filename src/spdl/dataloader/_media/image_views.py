@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeAlias
 
 from spdl._check import positive, refuse
 from spdl.dataloader._loader.labelled_batch import LabelledBatch
-from spdl.dataloader._media.batch_maker import check_names
 from spdl.dataloader._media.batches import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment
 from spdl.dataloader._media.media_loader import MediaReader
@@ -20,6 +19,7 @@ from spdl.dataloader._media.pixel_changes import (
     make_eraser,
     view_seed,
 )
+from spdl.dataloader._media.sample_fields import check_names
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import ImageOptions, random_flip, random_resized_crop, to_numpy
 from spdl.io._shared import PIXEL_FORMATS, ImageView, load_image_views

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.dataloader._loader.epoch_loader import Batch
 from spdl.dataloader._loader.labelled_batch import LabelledBatch
@@ -12,6 +12,9 @@ from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import BatchMaker, Pad
 from spdl.source import EpochOrder
+
+if TYPE_CHECKING:
+    from spdl.dataloader._media.target_reader import TargetReader
 
 
 class MediaReader(abc.ABC):
@@ -23,6 +26,8 @@ class MediaReader(abc.ABC):
     """The class of batches."""
     column: ClassVar[str] = "media"
     """The field of samples that holds what is read."""
+    targets: TargetReader | None = None
+    """What moves with the media; None if nothing does."""
 
     @abc.abstractmethod
     def read(
@@ -58,6 +63,8 @@ class MediaReader(abc.ABC):
         fields: dict[str, Any],  # noqa: ARG002 - for those that do.
         names: Sequence[str],  # noqa: ARG002
         num_threads: int,  # noqa: ARG002
+        *,
+        alone: bool,  # noqa: ARG002
     ) -> Any:
         """Return what a `transform` returned in the format of batches.
 
@@ -66,6 +73,7 @@ class MediaReader(abc.ABC):
             fields: The other fields of the batch.
             names: The names of the samples in messages.
             num_threads: How many threads may share the work.
+            alone: Whether these are whole results, and not parts of records or tuples.
 
         Raises:
             TypeError, ValueError: If a result cannot get that format.

@@ -89,6 +89,7 @@ class PictureFormat:
         names: Sequence[str],
         *,
         num_threads: int,
+        alone: bool,
         num_frames: int = 0,
         lengths: Sequence[int] = (),
     ) -> Any:
@@ -98,6 +99,7 @@ class PictureFormat:
             results: The transform's results, one for each sample.
             names: The names of the samples in messages.
             num_threads: How many threads share the work.
+            alone: Whether these are whole results. Parts of a record or a tuple that are surely no images stay.
             num_frames: The number of pictures in each clip that it got. If a clip still has that number, and is black
                 after its own pictures, there are zeros, whatever `mean` is.
             lengths: The number of pictures that are a clip's own, for each clip.
@@ -105,7 +107,7 @@ class PictureFormat:
         Raises:
             TypeError, ValueError: If a result cannot get that format; the message names the sample.
         """
-        pictures = [self._find_picture(result, name) for result, name in zip(results, names, strict=True)]
+        pictures = [self._find_picture(result, name, alone=alone) for result, name in zip(results, names, strict=True)]
         places = [place for place, picture in enumerate(pictures) if picture is not None]
         if not places:
             return results
@@ -128,11 +130,11 @@ class PictureFormat:
             whole[place] = _to_tensor(picture) if self._tensors else picture
         return whole
 
-    def _find_picture(self, result: Any, name: str) -> Array | None:
+    def _find_picture(self, result: Any, name: str, *, alone: bool) -> Array | None:
         """Return a result as an array (..., C, H, W) of uint8 or float32, or None if it stays unchanged."""
         array = _to_array(result)
         if array is None or array.ndim < _SIDES:
-            self._check_may_stay(result, name)
+            self._check_may_stay(result, name, alone=alone)
             return None
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
@@ -145,7 +147,7 @@ class PictureFormat:
             )
         channels = picture.shape[-3]
         if not 1 <= channels <= _MOST_CHANNELS:
-            self._check_may_stay(result, name)
+            self._check_may_stay(result, name, alone=alone)
             return None
         options = self._options
         if options.dtype == "uint8" and picture.dtype != np.uint8:
@@ -160,12 +162,14 @@ class PictureFormat:
             )
         return picture
 
-    def _check_may_stay(self, result: Any, name: str) -> None:
+    def _check_may_stay(self, result: Any, name: str, *, alone: bool) -> None:
         """Check that a result that is not an image may stay unchanged.
 
         Raises:
             TypeError: If it may be meant to become what images become.
         """
+        if not alone and _is_no_picture(result):
+            return
         if self._normalises:
             remedy = "`mean` and `std` follow the transform, and are for images: leave both out, and normalise there."
         elif self._options.dtype == "uint8" or _is_no_picture(result):
@@ -236,8 +240,8 @@ def _to_tensor(array: Array) -> Any:
 
 
 def _is_no_picture(value: Any) -> bool:
-    """Return whether a value is a number or an array that is surely no image, nor holds any."""
-    return isinstance(value, Number) or "uint8" not in str(getattr(value, "dtype", "uint8"))
+    """Return whether a value is a number, a text or an array that is surely no image, nor holds any."""
+    return isinstance(value, Number | str | None) or "uint8" not in str(getattr(value, "dtype", "uint8"))
 
 
 def _returned(result: Any, name: str) -> str:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 from spdl._check import check_choice, check_instance, check_str, refuse, show
-from spdl.dataloader._loader.tensors import OutputKind, import_torch
-from spdl.dataloader._media.batch_maker import check_names, to_array
+from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
+from spdl.dataloader._media.ragged import Ragged, RaggedLayout, lay_out, to_objects
+from spdl.dataloader._media.sample_fields import check_names, gather, to_array
 from spdl.dataloader._media.targets import Boxes, Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
-from spdl.dataloader._table.batches import Jagged
 from spdl.io import to_numpy
-from spdl.io._shared import Padding, load_masks, map_tensors
+from spdl.io._shared import load_masks
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.geometry import Geometry, GeometryRule
     from spdl.io import ImageOptions
     from spdl.io._shared import Place, PlacedBatch
-
-RaggedLayout: TypeAlias = Literal["list", "pad", "offsets"]
-Ragged: TypeAlias = RaggedLayout | Mapping[str, RaggedLayout]
 
 _KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the names of fields"
 
@@ -63,6 +60,7 @@ class TargetReader:
         check_names("some of `targets`", targets, "image", *_ADDED)
         # Boxes come first: what belongs to them needs to know which are dropped.
         self._targets = dict(sorted(rows.items(), key=lambda item: not isinstance(item[1], Boxes)))
+        self.names = (*self._masks, *self._targets)
         self._layouts = _make_layouts(self._targets, ragged)
         self._size = options.width or 0, options.height or 0
         self._tensors = output == "torch"
@@ -77,7 +75,7 @@ class TargetReader:
         """
         index = columns["index"][0]
         check_names(f"with `targets`, some fields of sample {index}", columns, *_ADDED)
-        for name in (*self._masks, *self._targets):
+        for name in self.names:
             if name not in columns:
                 accepted = f"a sample with the field {name!r}, as `targets` says"
                 refuse(TypeError, f"source[{index}]", accepted, tuple(columns))
@@ -165,33 +163,70 @@ class TargetReader:
                     rows = _keep(rows, kept[target.of], target.of)
                 rows = target._move(rows, geometry, drawn)  # noqa: SLF001
                 if isinstance(target, Boxes):
-                    rows, kept[name] = target._clip(rows, geometry)  # noqa: SLF001
+                    rows, kept[name] = target._clip(rows, geometry.size)  # noqa: SLF001
             except (TypeError, ValueError) as error:
                 raise type(error)(f"`{name}`: {error}") from None
             found.append((name, rows))
         return found
 
+    def give(self, fields: Mapping[str, Any], place: int) -> dict[str, Any]:
+        """Return the targets of the sample in a place, for a transform."""
+        given = {name: fields[name][place] for name in self.names}
+        return all_to_torch(given) if self._tensors else given
+
+    def take(self, returned: Mapping[str, Any], image: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a sample's targets and what a transform added to them. Boxes are clipped to the returned image.
+
+        Raises:
+            TypeError, ValueError: If they cannot belong to that image; the message names the field.
+        """
+        shape = tuple(getattr(image, "shape", ()))
+        if len(shape) < _IMAGE:
+            raise TypeError(
+                f"`transform` has a parameter `targets`, so it must return an image with them, got {show(image)}"
+            )
+        height, width = shape[-2:] if self._tensors else shape[-3:-1]
+        rows: dict[str, Any] = {}
+        kept: dict[str, Any] = {}
+        targets: dict[str, Target | Mask] = {**self._masks, **self._targets}
+        for name, target in targets.items():
+            if name not in returned:
+                raise ValueError(
+                    f"`transform` returned the targets {show(tuple(returned))}, without {name!r}: it must return all "
+                    "that it gets, and may return more."
+                )
+            try:
+                rows[name] = target._take(returned[name], (width, height))  # noqa: SLF001 - of ours, as the next ones.
+                if isinstance(target, Mask):
+                    continue
+                if target.of is not None:
+                    rows[name] = _keep(rows[name], kept[target.of], target.of)
+                if isinstance(target, Boxes):
+                    rows[name], kept[name] = target._clip(rows[name], (width, height))  # noqa: SLF001
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"`{name}`, as `transform` returned it: {error}") from None
+        return rows, {name: value for name, value in returned.items() if name not in rows}
+
+    def gather(self, taken: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the fields of the targets that were taken of the samples of a batch."""
+        columns = {name: [rows[name] for rows in taken] for name in self.names}
+        return {name: to_objects(rows) if name in self._targets else gather(rows) for name, rows in columns.items()}
+
     def finish(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a batch with its targets brought together."""
         done = {**fields, "geometry": list(fields["geometry"])}
+        if self._tensors:
+            done |= {name: all_to_torch(fields[name]) for name in self._masks}
         for name, target in self._targets.items():
-            rows = list(fields[name])
-            layout = self._layouts[name]
-            if layout == "list":
-                done[name] = rows
-            elif layout == "pad":
-                mask = f"{name}_mask"
-                if mask in fields:
-                    raise ValueError(f"`ragged` adds the field {mask!r}, which the samples have already: rename it.")
-                done[name], done[mask], _ = Padding(target.pad_value, dtype=target.dtype).apply(rows)
-            else:
-                done[name] = _join(rows)
-            if self._tensors:
-                done[name] = _to_tensors(done[name])
+            laid = lay_out(
+                name, list(fields[name]), self._layouts[name], fields, pad_value=target.pad_value, dtype=target.dtype
+            )
+            done |= all_to_torch(laid) if self._tensors else laid
         return done
 
 
 _ADDED = ("size", "geometry")
+_IMAGE = 3
 
 
 def _find_fault(mask: Any) -> str | None:
@@ -222,15 +257,3 @@ def _keep(rows: Any, kept: Any, of: str) -> Any:
     if len(rows) != len(kept):
         raise ValueError(f"it has {len(rows)} elements, and `{of}` has {len(kept)} boxes: it must have one for each")
     return [row for row, stays in zip(rows, kept, strict=True) if stays] if isinstance(rows, list) else rows[kept]
-
-
-def _join(rows: list[Any]) -> Jagged:
-    import numpy as np  # noqa: PLC0415
-
-    return Jagged(np.concatenate(rows), np.cumsum([0, *map(len, rows)], dtype=np.int64))
-
-
-def _to_tensors(value: Any) -> Any:
-    import numpy as np  # noqa: PLC0415
-
-    return map_tensors(import_torch().from_numpy, value, np.ndarray)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, check_str, positive, refuse, show
-from spdl.dataloader._media.batch_maker import to_array
+from spdl.dataloader._media.sample_fields import to_array
 from spdl.io import coco_masks, to_numpy
 from spdl.io._shared import load_masks
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from spdl.dataloader._media.geometry import Geometry
-    from spdl.io._shared import Place
+    from spdl.io._shared import Place, Size
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -59,6 +59,14 @@ class Target(abc.ABC):
     def _move(self, rows: Any, geometry: Geometry, place: Place) -> Any:
         """Return the same number of rows in the image of a batch."""
 
+    def _take(self, value: Any, size: Size) -> Any:  # noqa: ARG002 - for those that do.
+        """Return the rows that a transform returned with an image of this width and height.
+
+        Raises:
+            TypeError, ValueError: If they are not rows as it got them; the message says why.
+        """
+        return self._read(value)
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -95,6 +103,10 @@ class Mask:
         """Check the fields."""
         check_choice("dtype", self.dtype, get_args(MaskDtype))
         check_int("ignore_index", self.ignore_index, least=0, most=255 if self.dtype == "uint8" else 65535)
+
+    def _take(self, value: Any, size: Size) -> Array:
+        """Return the mask that a transform returned with an image of this width and height."""
+        return _sized(value, size, (), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -142,37 +154,35 @@ class Boxes(Target):
         if not 0 <= check_number("min_visibility", self.min_visibility, _SHARE) <= 1:
             refuse(ValueError, "min_visibility", _SHARE, self.min_visibility)
 
-    def _read(self, value: Any) -> Array:
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+    def _read(self, value: Any, box_format: BoxFormat | None = None) -> Array:
+        return _to_corners(value, box_format or self.format)
 
-        boxes = _floats(value, (4,))
-        if self.format == "cxcywh":
-            boxes[:, :2] -= boxes[:, 2:] / 2
-        if self.format != "xyxy":
-            boxes[:, 2:] += boxes[:, :2]
-        if (boxes[:, :2] > boxes[:, 2:]).any():
-            number = int(np.argmax((boxes[:, :2] > boxes[:, 2:]).any(1)))
-            raise ValueError(f"box {number} ends before it begins, taken as {self.format!r}: {show(value[number])}")
-        return boxes
+    def _take(self, value: Any, size: Size) -> Array:  # noqa: ARG002 - of the base.
+        return self._read(value, self.output or self.format)
 
     def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
         moved: Array = geometry.boxes(rows)
         return moved
 
-    def _clip(self, boxes: Array, geometry: Geometry) -> tuple[Array, Array]:
+    def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
         """Return boxes without what lies outside of the image, in the format of batches, and which of them stay."""
         import numpy as np  # noqa: PLC0415
 
-        clipped = np.clip(boxes, 0, (*geometry.size, *geometry.size))
+        clipped = np.clip(boxes, 0, (*size, *size))
         before, after = (np.prod(each[:, 2:] - each[:, :2], 1) for each in (boxes, clipped))
         kept = (after > 0) & (after >= self.min_visibility * before)
-        clipped = clipped[kept]
+        return self._write(clipped[kept]), kept
+
+    def _write(self, boxes: Array) -> Array:
+        """Return boxes in the format of batches, and change these."""
+        import numpy as np  # noqa: PLC0415
+
         output = self.output or self.format
         if output != "xyxy":
-            clipped[:, 2:] -= clipped[:, :2]
+            boxes[:, 2:] -= boxes[:, :2]
         if output == "cxcywh":
-            clipped[:, :2] += clipped[:, 2:] / 2
-        return clipped.astype(np.float32), kept
+            boxes[:, :2] += boxes[:, 2:] / 2
+        return boxes.astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -236,17 +246,25 @@ class Keypoints(Target):
     def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
         import numpy as np  # noqa: PLC0415
 
-        moved = np.concatenate([geometry.points(rows[..., :2]), rows[..., 2:]], -1)
-        if self.visibility:
-            width, height = geometry.size
-            inside = (moved[..., :2] >= 0).all(-1) & (moved[..., 0] < width) & (moved[..., 1] < height)
-            moved[~(inside & (rows[..., 2] > 0))] = 0
+        moved = self._hide(np.concatenate([geometry.points(rows[..., :2]), rows[..., 2:]], -1), geometry.size)
         if geometry.mirrors and self.swap:
             order = np.arange(self.count or 0)
             for first, second in self.swap:
                 order[[first, second]] = second, first
             moved = moved[:, order]
-        return moved.astype(np.float32)
+        return moved
+
+    def _take(self, value: Any, size: Size) -> Array:
+        return self._hide(self._read(value), size)
+
+    def _hide(self, points: Array, size: Size) -> Array:
+        """Return points as batches have them: those that were not marked or are cut off are zeros."""
+        import numpy as np  # noqa: PLC0415
+
+        if self.visibility:
+            inside = (points[..., :2] >= 0).all(-1) & (points[..., :2] < size).all(-1)
+            points[~(inside & (points[..., 2] > 0))] = 0
+        return points.astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -292,6 +310,11 @@ class Polygons(Target):
         import numpy as np  # noqa: PLC0415
 
         return [[geometry.points(polygon).astype(np.float32) for polygon in each] for each in rows]
+
+    def _take(self, value: Any, size: Size) -> list[list[Array]]:  # noqa: ARG002 - of the base.
+        import numpy as np  # noqa: PLC0415
+
+        return [[polygon.astype(np.float32) for polygon in each] for each in self._read(value)]
 
 
 @dataclass(frozen=True)
@@ -351,6 +374,9 @@ class InstanceMasks(Target):
             assert buffer is not None
             found[encodings] = to_numpy(buffer)
         return found
+
+    def _take(self, value: Any, size: Size) -> Array:
+        return _sized(value, size, (len(_rows(value)),), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -446,6 +472,39 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
     if array.dtype.kind not in "biuf" or array.shape[1:] != shape:
         raise ValueError(f"its elements must be numbers of the shape {shape}, got {show(value)}")
     found: Array = array
+    return found
+
+
+def _to_corners(value: Any, box_format: BoxFormat) -> Array:
+    """Return boxes as left, top, right and bottom, float64."""
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    boxes = _floats(value, (4,))
+    if box_format == "cxcywh":
+        boxes[:, :2] -= boxes[:, 2:] / 2
+    if box_format != "xyxy":
+        boxes[:, 2:] += boxes[:, :2]
+    if (boxes[:, :2] > boxes[:, 2:]).any():
+        number = int(np.argmax((boxes[:, :2] > boxes[:, 2:]).any(1)))
+        raise ValueError(f"box {number} ends before it begins, taken as {box_format!r}: {show(value[number])}")
+    return boxes
+
+
+def _sized(value: Any, size: Size, rows: tuple[int, ...], dtype: str) -> Array:
+    """Return masks that a transform returned as an array (*rows, height, width)."""
+    import numpy as np  # noqa: PLC0415
+
+    array, shape = to_array(value), (*rows, *size[::-1])
+    if array is None and not len(value):
+        array = np.zeros(shape, dtype)
+    if array is None or array.shape != shape or array.dtype.kind not in "bui":
+        accepted = f"an array {shape} of ints, as large as the image"
+        raise ValueError(
+            f"it must be {accepted}, got {show(value) if array is None else f'{array.dtype} {array.shape}'}"
+        )
+    found: Array = array.astype(dtype)
+    if not np.array_equal(found, array):
+        raise ValueError(f"it has ids that {dtype} cannot hold")
     return found
 
 

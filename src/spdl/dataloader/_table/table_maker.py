@@ -11,12 +11,11 @@ import pyarrow as pa
 from spdl._processes import RenewedLock
 from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
 from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
-from spdl.dataloader._loader.tensors import OutputKind, import_torch
+from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._table.batches import TableBatch
 from spdl.dataloader._table.columns import Codes, Column, Nulls
 from spdl.dataloader._table.packing import Packing
 from spdl.io import LoadError
-from spdl.io._shared import map_tensors
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class TableMaker(Maker):
         }
         arrays: dict[str, Any] = {"columns": columns, "masks": masks, "index": indices}
         if self._output == "torch":
-            arrays = map_tensors(import_torch().from_numpy, arrays, np.ndarray)
+            arrays = all_to_torch(arrays)
         batch = TableBatch(**arrays, epoch=epoch, failures=tuple(failures))
         if self._batch_transform is None:
             return batch

@@ -279,22 +279,23 @@ def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
 
 def map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
     """Return a value with a function applied to the tensors in it, which are of the type `tensor`."""
-
-    def convert(item: Any) -> Any:
-        return map_tensors(function, item, tensor)
-
     if isinstance(value, tensor):
         return function(value)
+    return map_parts(lambda part: map_tensors(function, part, tensor), value)
+
+
+def map_parts(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return a list, a tuple, a mapping or a dataclass with a function applied to its parts; else the value itself."""
     if isinstance(value, list | tuple):
-        items = map(convert, value)
+        items = map(function, value)
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, Mapping):
-        return _map_values(convert, value)
+        return _map_values(function, value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         result = copy.copy(value)
         for field in dataclasses.fields(value):
             # The constructor may do more than set fields, and a frozen dataclass refuses setattr().
-            object.__setattr__(result, field.name, convert(getattr(value, field.name)))
+            object.__setattr__(result, field.name, function(getattr(value, field.name)))
         return result
     return value
 

@@ -1,0 +1,382 @@
+"""How `ArrayLoader` reads arrays: files of ours, rows of large arrays, and whatever a function loads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Number
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from spdl._check import check_choice, check_instance, refuse, show
+from spdl.dataloader._loader.failures import UserCode
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
+from spdl.dataloader._media.media_loader import MediaReader
+from spdl.dataloader._media.ragged import RaggedLayout, lay_out, to_objects
+from spdl.dataloader._media.sample_fields import check_names, to_array
+from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
+from spdl.pipeline import ItemContext
+from spdl.pipeline._declare.op import context_parameter
+from spdl.source._shared import Defect, is_defect
+
+_Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
+
+ACCEPTED = "a path or the bytes of an npz or npy file, or arrays by their names"
+
+_NPY = b"\x93NUMPY"
+
+
+def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
+    """Return an array (N, ...) with its own memory for each name.
+
+    Args:
+        files: Paths or bytes of npz or npy files, rows, or arrays by their names.
+        data: The name for the array of an npy file.
+        num_threads: How many threads may share the work.
+
+    Raises:
+        FormatError: If a file is damaged, or differs from another in names, dtypes or shapes.
+        OSError: If a file cannot be mapped.
+        TypeError: If a file is anything else.
+    """
+    kinds = {kind_of(file) for file in files}
+    if kinds == {"npz"}:
+        return load_npz_batch(files, num_threads=num_threads)
+    if kinds == {"row"}:
+        return _take_rows(files)
+    return _stack([_load_one(file, data) for file in files])
+
+
+def kind_of(file: Any) -> _Kind:
+    """Return what a file is.
+
+    Raises:
+        TypeError: If it is anything else.
+    """
+    if isinstance(file, ArrayRow):
+        return "row"
+    if isinstance(file, Mapping):
+        return "arrays"
+    if isinstance(file, str | os.PathLike):
+        return "npy" if os.fsdecode(file).lower().endswith(".npy") else "npz"
+    try:
+        return "npy" if bytes(memoryview(file).cast("B")[: len(_NPY)]) == _NPY else "npz"
+    except TypeError:
+        refuse(TypeError, "file", ACCEPTED, file)
+
+
+def _load_one(file: Any, data: str) -> dict[str, Any]:
+    kind = kind_of(file)
+    if kind == "npy":
+        return {data: load_npy(file)}
+    if kind == "npz":
+        return {name: array[0] for name, array in load_npz_batch([file]).items()}
+    arrays = {str(name): to_array(value) for name, value in file.items()}
+    for name, array in arrays.items():
+        if array is None or array.dtype.hasobject:
+            raise FormatError(f"{name!r} is not an array of numbers: {type(file[name]).__name__}")
+    return arrays
+
+
+def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(id(row.arrays), []).append(place)
+    if len(places) == 1:
+        positions = np.fromiter((row.position for row in rows), np.int64, len(rows))
+        return {name: _native(array[positions]) for name, array in rows[0].arrays.items()}
+    found = {
+        name: np.empty((len(rows), *array.shape[1:]), _native_type(array)) for name, array in rows[0].arrays.items()
+    }
+    for own in places.values():
+        positions = np.fromiter((rows[place].position for place in own), np.int64, len(own))
+        for name, array in rows[own[0]].arrays.items():
+            found[name][own] = array[positions]
+    return found
+
+
+def _stack(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    import numpy as np  # noqa: PLC0415
+
+    first = _shapes(samples[0])
+    for sample in samples:
+        if _shapes(sample) != first:
+            raise FormatError(f"the arrays differ: {_shapes(sample)} and {first}")
+    found = {name: np.empty((len(samples), *array.shape), _native_type(array)) for name, array in samples[0].items()}
+    for place, sample in enumerate(samples):
+        for name, array in sample.items():
+            found[name][place] = array
+    return found
+
+
+def _shapes(sample: dict[str, Any]) -> dict[str, Any]:
+    return {name: (str(_native_type(array)), array.shape) for name, array in sorted(sample.items())}
+
+
+def _native_type(array: Any) -> Any:
+    """Return the dtype in this machine's order of bytes, as other libraries want it."""
+    return array.dtype.newbyteorder("=")
+
+
+def _native(array: Any) -> Any:
+    return array.astype(_native_type(array), copy=False)
+
+
+class ArrayRow(Mapping[str, Any]):
+    """A row of some arrays: a view of each by its name.
+
+    Args:
+        arrays: The arrays, which have equally many rows.
+        position: The number of the row.
+    """
+
+    __slots__ = ("arrays", "position")
+
+    def __init__(self, arrays: Mapping[str, Any], position: int) -> None:
+        self.arrays = arrays
+        self.position = position
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arrays[name][self.position]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __repr__(self) -> str:
+        return f"row {self.position} of {', '.join(self.arrays)}"
+
+
+class ArrayReader(MediaReader):
+    """Reads npz files with the same members, npy files of the same shape, rows, or what a function loads.
+
+    Args:
+        data: The array that batches unpack first, which an npy file is.
+        label: The array with the labels; None if there are no labels.
+        load: The function; None reads files of ours.
+        ragged: The layouts of fields whose arrays may differ in shape, by their names.
+        transforms: Whether the data go through a transform, and may differ until then.
+        on_error: How samples are treated for which the function raises.
+        output: The kind of arrays.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described.
+    """
+
+    media: ClassVar[str] = "files"
+    batch_type: ClassVar[type[LabelledBatch]] = LabelledBatch
+    column: ClassVar[str] = "file"
+
+    def __init__(
+        self,
+        data: str,
+        label: str | None,
+        *,
+        load: Callable[..., Any] | None,
+        ragged: Mapping[str, RaggedLayout] | None,
+        transforms: bool,
+        on_error: OnError,
+        output: OutputKind,
+    ) -> None:
+        if load is not None and not callable(load):
+            refuse(TypeError, "load", "a function of a sample's `file`, or None", load)
+        self._ragged = {} if ragged is None else ragged
+        check_instance("ragged", self._ragged, Mapping, "layouts by names of fields, such as {'data': 'list'}")
+        for name, layout in self._ragged.items():
+            check_choice(f"ragged[{name!r}]", layout, get_args(RaggedLayout))
+        self._data = data
+        self._label = label
+        self._load = load
+        self._context = None if load is None else context_parameter(load)
+        self._on_error = on_error
+        self._tensors = output == "torch"
+        own = {"data": data, "label": label}
+        # By their names in files.
+        self._loose = {own.get(name, name) for name in ("data", *self._ragged) if name in self._ragged or transforms}
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's file cannot be read; None if it can, or if that is up to a function."""
+        file = columns["file"][place]
+        try:
+            self._load or kind_of(file)
+        except TypeError:
+            return f"`file` must be {ACCEPTED}, got {show(file)}"
+        return None
+
+    def read(
+        self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        files, indices = columns["file"], columns["index"]
+        labelled = any(label is not None for label in columns["label"])
+        load = self._load
+        if load is None:
+            try:
+                whole = load_array_files(files, self._data, num_threads)
+            except (OSError, FormatError):
+                arrays, reasons = self._read_apart(files, lambda place: _load_one_of_ours(files[place], self._data))
+            else:
+                arrays, reasons = {name: self._loosen(name, array) for name, array in whole.items()}, []
+        else:
+            contexts = [ItemContext(epoch, -1, index) for index in indices]
+            arrays, reasons = self._read_apart(files, lambda place: self._call(load, files[place], contexts[place]))
+        return self._to_fields(arrays, labelled=labelled), reasons
+
+    def _read_apart(
+        self, files: list[Any], read: Callable[[int], dict[str, Any]]
+    ) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+        """Read files one by one, and find out which fail. A file that differs from the first sound one fails too."""
+        import numpy as np  # noqa: PLC0415 - only here.
+
+        sound: dict[int, dict[str, Any]] = {}
+        reasons = []
+        model: dict[str, Any] = {}
+        for place in range(len(files)):
+            try:
+                arrays = read(place)
+            except (OSError, FormatError, _LoadFailed) as error:
+                reasons.append((place, str(error)))
+                continue
+            own = {name: ("any", ()) if name in self._loose else shape for name, shape in _shapes(arrays).items()}
+            model = model or own
+            if own != model:
+                reasons.append((place, f"its arrays are {own}, those of others {model}"))
+                continue
+            sound[place] = arrays
+        if not sound:
+            failures = tuple(LoadFailure(place, files[place], reason) for place, reason in reasons)
+            raise LoadError("no file could be loaded", failures)
+        whole = {}
+        for name, array in next(iter(sound.values())).items():
+            shape, dtype = ((), object) if name in self._loose else (array.shape, _native_type(array))
+            whole[name] = np.zeros((len(files), *shape), dtype)
+            for place, arrays in sound.items():
+                whole[name][place] = arrays[name]
+        return whole, reasons
+
+    def _loosen(self, name: str, array: Any) -> Any:
+        """Return an array of all samples as an array of objects, if others need not have its shape."""
+        return to_objects([array[place, ...] for place in range(len(array))]) if name in self._loose else array
+
+    def _call(self, load: Callable[..., Any], file: Any, context: ItemContext) -> dict[str, Any]:
+        """Return the arrays that the function loads.
+
+        Raises:
+            _LoadFailed: If the sample is one to leave out or to replace.
+        """
+        doing = f"calling `load` for sample {context.index}, {show(file)}"
+        try:
+            with UserCode(doing):
+                loaded = load(file, **({self._context: context} if self._context else {}))
+        except Exception as error:
+            if self._on_error == "raise" or not is_defect(error):
+                raise
+            raise _LoadFailed(Defect.of(error).reason) from None
+        with UserCode(doing):
+            return self._to_arrays(loaded)
+
+    def _to_arrays(self, loaded: Any) -> dict[str, Any]:
+        import numpy as np  # noqa: PLC0415
+
+        named = loaded if isinstance(loaded, Mapping) else {self._data: loaded}
+        arrays = {}
+        for name, value in named.items():
+            array = np.asarray(value) if isinstance(value, Number) else to_array(value)
+            if array is None or array.dtype.hasobject:
+                raise TypeError(
+                    f"`load` returned {type(value).__name__} for {name!r}: it must return an array or a tensor of "
+                    "numbers, or a mapping from names to these; numpy.asarray() reads a lazy one"
+                )
+            # PyTorch warns of memory that it may not write to.
+            arrays[str(name)] = np.require(array, _native_type(array), "W")
+        return arrays
+
+    def convert(
+        self,
+        results: list[Any],
+        fields: dict[str, Any],  # noqa: ARG002 - of the base.
+        names: Sequence[str],
+        num_threads: int,  # noqa: ARG002
+        *,
+        alone: bool,
+    ) -> Any:
+        """Return what a transform returned, if all of it is alike, or may differ.
+
+        Raises:
+            TypeError: If arrays have a layout, and the transform returns parts of records.
+            ValueError: If arrays differ.
+        """
+        if "data" in self._ragged:
+            if not alone:
+                refuse(
+                    TypeError, "transform", "a function that returns an array, since `ragged` has its layout", results
+                )
+            return results
+        arrays = [to_array(result) for result in results]
+        kinds = [None if array is None else (str(array.dtype), array.shape) for array in arrays]
+        for kind, name in zip(kinds, names, strict=True):
+            if kind != kinds[0]:
+                raise ValueError(
+                    f"`transform` returned {_show_kind(kind)} for {name}, and {_show_kind(kinds[0])} for {names[0]}: "
+                    "have it make them alike, or choose a layout for different ones: ragged={'data': 'list'}, 'pad' or "
+                    "'offsets'"
+                )
+        return results
+
+    def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - of the base.
+        """Bring arrays together that may differ."""
+        done = dict(fields)
+        for name, layout in self._ragged.items():
+            if fields.get(name) is None:
+                refuse(ValueError, "ragged", f"names of fields of the batch: {', '.join(map(repr, fields))}", name)
+            rows = [to_array(each) for each in fields[name]]
+            if any(each is None for each in rows):
+                refuse(TypeError, "ragged", f"names of fields that are arrays, and {name!r} has others", fields[name])
+            indices = fields["index"].tolist()
+            with UserCode(f"bringing the arrays {name!r} of the samples {show(indices)} together"):
+                laid = lay_out(name, rows, layout, fields)
+            done |= all_to_torch(laid) if self._tensors else laid
+        return done
+
+    def _to_fields(self, arrays: dict[str, Any], *, labelled: bool) -> dict[str, Any]:
+        for name, is_there in ((self._data, False), (self._label, labelled)):
+            # Labels may also be the samples' own.
+            if name is not None and name not in arrays and not is_there:
+                found = ", ".join(map(repr, arrays))
+                raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
+        check_names("some arrays of the files", arrays.keys() - {self._data, self._label}, "path", "index")
+        names = {self._data: "data", self._label: "label"}
+        for name, field in names.items():
+            if name not in (None, field) and field in arrays:
+                raise ValueError(
+                    f"the files have an array {field!r} as well as {name!r}, and a batch has one field `{field}`: pass "
+                    f"{field}={field!r}; {name!r} is then a separate field"
+                )
+        fields = {names.get(name, name): array for name, array in arrays.items()}
+        if "label" in fields:
+            fields["label"] = _to_labels(fields["label"])
+        return fields
+
+
+def _to_labels(labels: Any) -> Any:
+    """Return whole numbers as int64, as labels have it and losses want it, and other labels unchanged."""
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    whole = labels.ndim == 1 and np.can_cast(labels.dtype, np.int64)
+    return labels.astype(np.int64) if whole else labels
+
+
+class _LoadFailed(Exception):  # noqa: N818 - a situation, not an error.
+    """A sample could not be loaded by the user's function, for the reason that it says."""
+
+
+def _load_one_of_ours(file: Any, data: str) -> dict[str, Any]:
+    return {name: array[0] for name, array in load_array_files([file], data, 1).items()}
+
+
+def _show_kind(kind: tuple[str, tuple[int, ...]] | None) -> str:
+    return "no array" if kind is None else f"{kind[0]} {kind[1]}"

@@ -1,0 +1,183 @@
+"""From samples to the fields of a batch, which are arrays and lists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from spdl._check import refuse
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.io._shared import map_parts
+
+_PAIR = 2
+# Fields that describe a batch, and methods of a batch.
+_SAID = {"epoch", "failures"}
+_DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, name))} - {"index"}
+
+
+def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> dict[str, list[Any]]:
+    """Return the fields of samples by their names, each as a list.
+
+    Args:
+        samples: Named tuples, mappings, dataclasses or plain objects with fields; pairs of a medium and a label; or the
+            media alone.
+        medium: The name of the field with the medium, such as ``"image"``.
+        indices: The positions of the samples in their source, which replace their own field ``index``.
+
+    Raises:
+        TypeError: If a sample has no such field, or not the fields that the first one has.
+        ValueError: If a batch has something else by the name of a field.
+    """
+    first = samples[0]
+    names = getattr(type(first), "_fields", None)
+    if names is not None and all(type(sample) is type(first) for sample in samples):
+        columns = {name: list(column) for name, column in zip(names, zip(*samples, strict=True), strict=True)}
+    else:
+        records = [_to_record(sample, medium) for sample in samples]
+        columns = {name: [] for name in records[0]}
+        for record, index in zip(records, indices, strict=True):
+            if record.keys() != columns.keys():
+                accepted = f"a sample with the fields {', '.join(columns)}, as sample {indices[0]} has"
+                refuse(TypeError, f"source[{index}]", accepted, tuple(record))
+            for name, value in record.items():
+                columns[name].append(value)
+    if medium not in columns:
+        accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
+        refuse(TypeError, f"source[{indices[0]}]", accepted, first, _remedy(columns, medium))
+    check_names(f"some fields of sample {indices[0]}", columns)
+    columns.setdefault("label", [None] * len(samples))
+    if "path" not in columns:
+        columns["path"] = [_path_of(value) for value in columns[medium]]
+    columns["index"] = list(indices)
+    return columns
+
+
+def _remedy(columns: Mapping[str, list[Any]], medium: str) -> str:
+    """Return what to do about samples that have the medium by another name."""
+    sizes = {name: len(values[0]) for name, values in columns.items() if isinstance(values[0], memoryview | bytes)}
+    if not sizes:
+        return ""
+    # Beside a caption and a label, the medium is the largest.
+    field = max(sizes, key=sizes.__getitem__)
+    return (
+        f"If it is {field!r}: spdl.source.MappedRecords(source, lambda sample: "
+        f"{{{medium!r}: sample[{field!r}], 'label': ...}})."
+    )
+
+
+def check_names(what: str, names: Iterable[str], *more: str) -> None:
+    """Check that fields of a sample may be fields of a batch.
+
+    Args:
+        what: The name of the sample's fields in the message.
+        names: Their names.
+        more: Further names that are not theirs to have.
+
+    Raises:
+        ValueError: If a batch has something else by that name.
+    """
+    taken = sorted((_SAID | _DONE | set(more)).intersection(names))
+    if taken:
+        raise ValueError(
+            f"{what} cannot be fields of a batch: rename {' and '.join(map(repr, taken))}, which a batch uses itself"
+        )
+
+
+def gather(values: list[Any]) -> Any:
+    """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
+
+    Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does.
+    """
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    kinds = set(map(type, values))
+    if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            return values
+    if all(issubclass(kind, Real | np.bool_) for kind in kinds):
+        return np.array(values, np.float32)
+    if kinds == {type(None)}:
+        return None
+    arrays = [to_array(value) for value in values]
+    if all(array is not None and array.shape == arrays[0].shape and array.dtype.kind in "biufc" for array in arrays):
+        return np.stack(arrays)
+    return values
+
+
+def collate(values: list[Any], names: Sequence[str], bring: Callable[[list[Any]], Any]) -> Any:
+    """Return what a function made of each sample as one thing: of records and tuples a record or tuple of such things.
+
+    Args:
+        values: For each sample a mapping, a named tuple, a dataclass or a tuple, which may hold others, or anything
+            else.
+        names: The names of the samples in messages.
+        bring: Brings values together that are neither.
+
+    Raises:
+        TypeError: If a sample's has other parts than that of the first one.
+    """
+    parts = [parts_of(value) for value in values]
+    kinds = [None if own is None else (type(value), frozenset(own)) for value, own in zip(values, parts, strict=True)]
+    for kind, name in zip(kinds, names, strict=True):
+        if kind != kinds[0]:
+            shown = [_show_kind(it) for it in (kind, kinds[0])]
+            raise TypeError(
+                f"`transform` returned {shown[0]} for {name}, and {shown[1]} for {names[0]}: it must return the same "
+                "parts for all samples, since a batch has them of all."
+            )
+    first = parts[0]
+    if first is None:
+        return bring(values)
+    columns = iter([collate([own[key] for own in parts if own is not None], names, bring) for key in first])
+    return map_parts(lambda _: next(columns), values[0])
+
+
+def parts_of(value: Any) -> dict[Any, Any] | None:
+    """Return the parts of a record or a tuple, by names or numbers; None of anything else."""
+    if isinstance(value, tuple):
+        return dict(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return None
+
+
+def _show_kind(kind: tuple[type, frozenset[Any]] | None) -> str:
+    return "no record" if kind is None else f"a {kind[0].__name__} of {', '.join(sorted(map(repr, kind[1])))}"
+
+
+def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the dtype and the shape of a sample in arrays of several samples, by name."""
+    return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}
+
+
+def to_array(value: Any) -> Any:
+    """Return an array or a tensor in main memory as a numpy array; None if it is neither."""
+    import numpy as np  # noqa: PLC0415
+
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    # Another thread may just be importing torch, whose subclasses have other modules.
+    if hasattr(type(value), "new_tensor") and hasattr(value, "numpy"):
+        return value.numpy()
+    return None
+
+
+def _to_record(sample: Any, medium: str) -> dict[str, Any]:
+    is_pair = isinstance(sample, tuple | list) and not hasattr(type(sample), "_fields")
+    if is_pair:
+        return {medium: sample[0], "label": sample[1]} if len(sample) == _PAIR else {medium: sample}
+    record = parts_of(sample)
+    if record is None:
+        record = vars(sample) if hasattr(sample, medium) else {medium: sample}
+    return dict(record)
+
+
+def _path_of(value: Any) -> str | None:
+    return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
