@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
+from tests.cli.advise.loops import SHORT, STARVED, steps, trial, tried, turns
 
 from spdl.cli._advise.advice_page import page
 from spdl.cli._advise.judge import judge
@@ -39,10 +39,10 @@ def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str
 
 
 def test_a_trial_that_is_not_like_the_job_says_so(tmp_path: Path) -> None:
-    slow = {"seconds": 2.0, "ways": [turns("now", 75.0), turns("thread", 150.0)]}
-    said = printed(tmp_path, 8.0, trial=slow)
+    said = printed(tmp_path, 8.0, trial=tried([turns("now", 75.0), turns("thread", 150.0)]))
     assert "as it is: 75.0 steps/s, and 25.0 in the job: the turns were too short for what it waits for" in said
-    assert "PyTorchDataLoader, 4 threads: 150 steps/s: 2.00x" in said
+    assert "PyTorchDataLoader, 4 threads: 150 steps/s: at least 2.00x" in said
+    assert "Switch to PyTorchDataLoader: tried for a short time, at least 2.00x as fast." in said
 
 
 def test_photos_that_an_image_loader_loads(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_slow_start_is_told_with_the_argument_that_saves_it(tmp_path: Path) ->
     assert "beginnings 400 ms each, for the first batch: 80% of all time" in text
     assert "Pass persistent_workers=True, which keeps the workers from one iteration to the next: 3.15x as fast" in text
     assert "headspace 1.01x of the steps" in text
-    ways = {"seconds": 2.0, "ways": [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]}
+    ways = tried([turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)])
     text = printed(tmp_path, 16.0, **SHORT | {"trial": ways})
     assert "2 s each for iterations as long as the job's, while the job stood still: as it is: 100 steps/s" in text
     assert "as it is: 100 steps/s, first batch after 400 ms" in text
@@ -121,7 +121,7 @@ def test_a_slow_start_is_told_with_the_argument_that_saves_it(tmp_path: Path) ->
 
 
 def test_where_threads_gain_no_more_than_keeping_the_workers_no_line_changes(tmp_path: Path) -> None:
-    ways = {"seconds": 2.0, "ways": [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.1)]}
+    ways = tried([turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.1)])
     text = printed(tmp_path, 16.0, **SHORT | {"trial": ways})
     assert "Pass persistent_workers=True" in text
     assert "the fastest is 2.50x as fast (to keep the workers may gain as much)" in text

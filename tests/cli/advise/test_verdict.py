@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
+from tests.cli.advise.loops import SHORT, STARVED, steps, trial, tried, turns
 
 from spdl.cli._advise.advice_page import headline
 from spdl.cli._advise.judge import judge
@@ -109,12 +109,37 @@ def test_the_best_of_what_was_tried(ways: tuple[dict[str, Any], ...], best: tupl
     assert (None if found is None else (found.what, found.workers, round(found.gain, 6))) == best
 
 
+def said(trial: dict[str, Any]) -> tuple[float, bool]:
+    (_, way) = judge(loader(trial=trial), cores=16).tried
+    return round(way.gain, 3), way.is_bound
+
+
+def test_a_trial_that_may_show_too_little_gives_a_bound() -> None:
+    now, quick = turns("now", 25.0), turns("thread", 70.0)
+    assert said(tried([now, quick])) == (2.8, False)
+    # Its own way is faster in the trial than in the job; or slower, so that the job itself is what counts.
+    assert said(tried([turns("now", 30.0), quick])) == (2.333, True)
+    assert said(tried([turns("now", 20.0), quick])) == (2.8, True)
+    # Turns differ, as they do if few items take long.
+    assert said(tried([now, turns("thread", [40.0, 60.0, 80.0, 90.0])])) == (2.8, True)
+    # It steps nearly all the time. How long a step takes without the loader that the job has is not known.
+    assert said(tried([now, turns("thread", 90.0)])) == (3.6, False)
+    assert said({**tried([now, turns("thread", 90.0)]), "step_alone": False}) == (3.6, True)
+    assert said({**tried([now, quick]), "step_alone": False}) == (2.8, False)
+
+
+def test_the_ends_of_iterations_count_where_they_matter() -> None:
+    # Iterations of 0.1 s: 0.4 s to begin and 0.5 s to end, and then 0.02 s and nothing.
+    ways = [turns("now", 100.0, start=0.4, ends=[0.5] * 4), turns("thread", 100.0, start=0.02)]
+    verdict = judge(loader(**SHORT | {"made": 10, "epochs": 10, "processes": 10, "trial": tried(ways)}), 16)
+    assert verdict.best is not None
+    assert verdict.best.gain == pytest.approx(1.0 / 0.12)
+
+
 def test_beginnings_count_where_they_matter() -> None:
     # Ten iterations of ten steps: 0.4 s to begin, and 0.1 s for the steps. Threads begin in 20 ms.
     ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
-    verdict = judge(
-        loader(**SHORT | {"made": 10, "epochs": 10, "processes": 10, "trial": {"seconds": 2.0, "ways": ways}}), 16
-    )
+    verdict = judge(loader(**SHORT | {"made": 10, "epochs": 10, "processes": 10, "trial": tried(ways)}), 16)
     assert verdict.limit.kind == "start"
     assert verdict.best is not None
     assert verdict.best.gain == pytest.approx(0.5 / 0.12)
@@ -129,18 +154,18 @@ def test_kept_workers_save_all_ends_and_all_beginnings_but_the_first() -> None:
 def test_beginnings_do_not_count_where_the_workers_are_kept() -> None:
     # The job's own way starts workers anew when it is tried.
     ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
-    kept = loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}})
+    kept = loader(**SHORT | {"trial": tried(ways)})
     kept.description["persistent_workers"] = True
     assert [way.gain for way in judge(kept, 16).tried] == [1.0, 1.0]
 
 
 def test_a_change_has_to_gain_more_than_keeping_the_workers() -> None:
     ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
-    verdict = judge(loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}}), 16)
+    verdict = judge(loader(**SHORT | {"trial": tried(ways)}), 16)
     assert verdict.keeping_bound == pytest.approx(ALL / (ALL - 3.8 * 0.9))
     assert verdict.best is not None
     ways[1] = turns("thread", 100.0, start=0.1)
-    assert judge(loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}}), 16).best is None
+    assert judge(loader(**SHORT | {"trial": tried(ways)}), 16).best is None
 
 
 def test_nothing_is_the_best_where_nothing_was_tried() -> None:

@@ -215,8 +215,12 @@ def _trial(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
         yield f"              {_name(way)}: {number(way.per_second)} steps/s{begins}{gain}"
 
 
+def _tried(way: TriedWay) -> str:
+    return f"{'at least ' if way.is_bound else ''}{ratio(way.gain)}"
+
+
 def _gain(way: TriedWay) -> str:
-    return f"{ratio(way.gain)} ({ratio(way.least_gain)} to {ratio(way.most_gain)})"
+    return f"{_tried(way)} ({ratio(way.least_gain)} to {ratio(way.most_gain)})"
 
 
 def _name(way: TriedWay) -> str:
@@ -290,7 +294,7 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
         return f"{none}{more}{_untried(verdict)}"
     workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
-    gain = f"tried, {ratio(best.gain)} as fast"
+    gain = f"tried{' for a short time' if best.is_bound else ''}, {_tried(best)} as fast"
     if best.what == "more":
         return f"Pass num_workers={best.workers}: {gain}."
     if best.what == "unproven thread":
@@ -313,11 +317,11 @@ def _of_photos(verdict: LoaderVerdict) -> Iterator[str]:
     if images is None:
         yield from [_FOR_PHOTOS] if verdict.most in _OF_MEDIA else []
     elif images.gain < WORTH:
-        yield f"ImageLoader gains little here: tried, {ratio(images.gain)} as fast with these photos."
+        yield f"ImageLoader gains little here: tried, {_tried(images)} as fast with these photos."
     elif images.is_faster:
         yield (
-            f"ImageLoader in place of the dataset: tried, {ratio(images.gain)} as fast with these photos, without what"
-            " else the dataset does."
+            f"ImageLoader in place of the dataset: tried, {_tried(images)} as fast with these photos, without what else"
+            " the dataset does."
         )
     else:
         yield f"ImageLoader, with these photos, was not faster in every turn: tried, {_gain(images)}."

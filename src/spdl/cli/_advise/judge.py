@@ -85,6 +85,8 @@ class TriedWay:
             other.
         least_gain, most_gain: The same in the turn in which it was least, and in which it was most.
         turns: In how many turns it was compared with the job's own way.
+        is_bound: Whether more may be gained than was in so short a trial, where few steps or a stand-in for them do not
+            show it.
         error: Why it could not be tried; empty if it could.
     """
 
@@ -97,6 +99,7 @@ class TriedWay:
     least_gain: float = 0.0
     most_gain: float = 0.0
     turns: int = 0
+    is_bound: bool = False
     error: str = ""
 
     @property
@@ -105,17 +108,25 @@ class TriedWay:
         return self.turns >= LEAST_TURNS and self.least_gain > 1
 
 
-def tried(loader: JobLoader, *, with_starts: bool) -> tuple[TriedWay, ...]:
+# A trial shows what a job would gain if its own way took as long there as in the job, but for this factor, and turns
+# differed by no more than that one.
+_LIKE_THE_JOB, _LIKE_EACH_OTHER = 1.15, 1.6
+# A way that makes steps for this share of the time could make more of shorter ones.
+_STEPS = 0.75
+
+
+def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[TriedWay, ...]:
     """Return the ways that were tried.
 
     Args:
         loader: The measurements.
-        with_starts: Whether the gain is for iterations as long as the job's, their beginnings included. Otherwise
-            it is for steps.
+        period: How long a step of the job takes, waiting included.
+        with_starts: Whether the gain is for iterations as long as the job's, their beginnings and ends included.
+            Otherwise it is for steps.
     """
     found = list[TriedWay]()
     steps = (loader.steps + loader.ahead_steps) / max(1, loader.epochs)
-    own = list[float]()
+    own, unlike = list[float](), 1.0
     for way in loader.trial.get("ways", ()):
         known = {name: way[name] for name in ("what", "workers", "reason")}
         if way["error"] or not way["seconds"] or not all(way["seconds"]):
@@ -123,20 +134,25 @@ def tried(loader: JobLoader, *, with_starts: bool) -> tuple[TriedWay, ...]:
             found.append(TriedWay(**known, error=why))
             continue
         start = mean(way["starts"])
+        around = start + mean(way["ends"]) if with_starts else 0.0
         took = [
-            steps * seconds / batches + (start if with_starts else 0.0)
-            for batches, seconds in zip(way["batches"], way["seconds"], strict=True)
+            steps * seconds / batches + around for batches, seconds in zip(way["batches"], way["seconds"], strict=True)
         ]
-        if way["what"] == "now":
-            own = took
-        gains = [now / then for now, then in zip(own, took, strict=False)] or [0.0]
         per_second = sum(way["batches"]) / sum(way["seconds"])
+        if way["what"] == "now":
+            own, unlike = took, per_second * period
+        gains = [now / then for now, then in zip(own, took, strict=False)] or [0.0]
+        stands_in = not loader.trial["step_alone"] and per_second * loader.trial["step_seconds"] >= _STEPS
+        uneven = max(gains) > _LIKE_EACH_OTHER * min(gains)
+        is_bound = min(gains) > 1 and (stands_in or uneven or not 1 / _LIKE_THE_JOB <= unlike <= _LIKE_THE_JOB)
         found.append(
             TriedWay(
                 **known,
                 per_second=per_second,
                 start=start,
-                gain=median(gains),
+                # What it is in comparison with the job itself counts if that is less.
+                gain=median(gains) * min(1.0, unlike),
+                is_bound=is_bound,
                 least_gain=min(gains),
                 most_gain=max(gains),
                 turns=min(len(own), len(took)),
@@ -306,7 +322,7 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
     if not starved and not starts:
         return found
     # The trial starts new workers, and the job keeps its own, so their beginnings cannot be compared.
-    ways = tried(loader, with_starts=starts and not loader.keeps_workers)
+    ways = tried(loader, costs.period, with_starts=starts and not loader.keeps_workers)
     bound = begun.keeping_bound if starts else None
     return replace(
         found,

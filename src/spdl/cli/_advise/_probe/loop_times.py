@@ -67,6 +67,8 @@ class LoaderTimes:
         steps: How many times the loop did something with a batch. The first time of all is left out.
         step_seconds: The time that it took for that.
         step_cpu: The CPU seconds of the process in that time.
+        coreless_seconds: The part of `step_seconds` in which the loop's thread could run but had no core, as workers
+            have them.
         ahead_steps, ahead_seconds, ahead_cpu: The same for steps whose batches had all been there before.
         periods, period_seconds, period_squares: How many waits and the steps after them there were, and the sums of
             their lengths, waiting included, and of the squares of these.
@@ -78,7 +80,7 @@ class LoaderTimes:
         self.description = description
         self.made = self.epochs = self.waits = self.steps = self.ahead_steps = 0
         self.start_seconds = self.end_seconds = self.wait_seconds = self.wait_cpu = 0.0
-        self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = 0.0
+        self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = self.coreless_seconds = 0.0
         self.periods = 0
         self.period_seconds = self.period_squares = self.ahead_squares = 0.0
         self.other_thread = False
@@ -133,8 +135,14 @@ class LoaderTimes:
             self.waits += 1
             self.wait_seconds += seconds - delayed
             self.step_seconds += delayed
+            self.coreless_seconds += delayed
             self.wait_cpu += cpu_seconds
             self._waited = seconds
+
+    def add_coreless(self, seconds: float) -> None:
+        """Count the part of the last step in which the loop's thread had no core."""
+        if not self._left_out:
+            self.coreless_seconds += seconds
 
     def leave_out(self, steps: int) -> None:
         """Leave out the next steps: something other than the loader and the loop has a part in their times."""

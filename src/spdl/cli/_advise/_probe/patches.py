@@ -137,6 +137,7 @@ class _Reading:
         self.held: deque[tuple[Any, BaseException | None]] = deque()
         self.idle = False
         self.start_seconds: float | None = start_seconds
+        self._delay: float | None = None
 
     def take(self, method: Any, iterator: Any) -> Any:
         """Return the next batch of the iterator."""
@@ -153,6 +154,9 @@ class _Reading:
             LOOPS.give(self.times, perf_counter(), ahead=self.idle)
             return batch
         cpu, delay = thread_time(), _RUN_QUEUE.seconds()
+        if self._delay is not None:
+            self.times.add_coreless(delay - self._delay)
+            self._delay = None
         try:
             batch = method(iterator)
         except StopIteration:
@@ -164,7 +168,10 @@ class _Reading:
         if self.start_seconds is None:
             # On a busy machine a thread whose batch has come waits for a core, as it does in its step. Without workers,
             # it is the one that loads.
-            delayed = min(now - asked_at, _RUN_QUEUE.seconds() - delay) if self.ahead is not None else 0.0
+            delayed = 0.0
+            if self.ahead is not None:
+                self._delay = _RUN_QUEUE.seconds()
+                delayed = min(now - asked_at, self._delay - delay)
             self.times.add_wait(now - asked_at, thread_time() - cpu, delayed)
         else:
             self.times.add_start(self.start_seconds + now - asked_at)

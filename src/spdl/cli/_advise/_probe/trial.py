@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from importlib import import_module
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,6 +131,8 @@ _LEAST_STEPS, _STEPS_WITHIN, _SECONDS_WITHIN = 5, 40, 5.0
 _TURNS = 4
 # Workers may import large libraries when they start.
 _LONGEST_START = 20.0
+# A worker has this number of batches ready, unless the job says otherwise.
+_READY = 2
 _MOST_THREADS = 32
 _BLOCK = bytes(1 << 16)
 # A batch may be None.
@@ -260,15 +263,53 @@ def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[
         ours = import_module("spdl.dataloader").PyTorchDataLoader
     except Exception as error:  # noqa: BLE001 - the job has another Python.
         missing = f"the job's Python cannot import spdl.dataloader ({_words(error)})"
+    onward = None if loader.batch_sampler is None else Onward(loader.batch_sampler)
     ways = list(_ways(loader, ours))
-    found = [{**about, "batches": [], "seconds": [], "starts": [], "error": ""} for about, _ in ways]
-    all_known = {"missing": missing, "step_seconds": step.seconds, "step_cpu": step.cpu_seconds, "ways": found}
+    found = [{**about, "batches": [], "seconds": [], "starts": [], "ends": [], "error": ""} for about, _ in ways]
+    all_known = {
+        "missing": missing,
+        "step_seconds": step.seconds,
+        "step_cpu": step.cpu_seconds,
+        "step_alone": step.alone,
+        "ways": found,
+    }
     for _ in range(_TURNS):
         for number, (_, make) in enumerate(ways):
             if not found[number]["error"]:
-                _take_turn(found[number], make, step, seconds / _TURNS)
+                _take_turn(found[number], partial(_begun, make, onward), step, seconds / _TURNS)
                 yield all_known
     yield {**all_known, "done": True}
+
+
+class Onward:
+    """The batches of a sampler, of which each iteration goes on behind the last one.
+
+    So no turn reads files that another one has just read, and rare items come as rarely as in the job.
+    """
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+        self._left: Iterator[Any] = iter(())
+
+    def __iter__(self) -> Iterator[Any]:
+        batch = next(self._left, _END)
+        if batch is _END:
+            self._left = iter(self._sampler)
+            batch = next(self._left)
+        yield batch
+        yield from self._left
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+def _begun(make: Callable[[], Any], onward: Onward | None) -> tuple[Any, int]:
+    """Return an iterator of a loader, and how many batches it may have ready."""
+    loader = make()
+    if onward is not None and "batch_sampler" in vars(loader):
+        vars(loader)["batch_sampler"] = onward
+    workers = int(getattr(loader, "num_workers", _READY))
+    return iter(loader), workers * int(getattr(loader, "prefetch_factor", None) or _READY)
 
 
 def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
@@ -280,9 +321,11 @@ def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[],
     if ours is not None:
         choice = copied(ours.like(loader), several).worker_choice
         known = {"what": choice.kind, "reason": choice.reason}
-        yield {**known, "workers": several}, lambda: copied(ours.like(loader), several)
+        # The sampler that they get is no part of the choice.
+        chosen = ours.like(loader, workers=choice.kind)
+        yield {**known, "workers": several}, lambda: copied(chosen, several)
         if choice.kind == "thread" and 4 * several <= _MOST_THREADS:
-            yield {**known, "workers": 4 * several}, lambda: copied(ours.like(loader), 4 * several)
+            yield {**known, "workers": 4 * several}, lambda: copied(chosen, 4 * several)
         elif choice.kind == "process":
             unproven = {"what": "unproven thread", "workers": several, "reason": choice.reason}
             yield unproven, lambda: copied(ours.like(loader, workers="thread"), several)
@@ -302,7 +345,7 @@ def copied(loader: Any, workers: int) -> Any:
     # Persistent workers belong to the job.
     vars(copied).update(_iterator=None, num_workers=workers, pin_memory=False, persistent_workers=False)
     if workers and copied.prefetch_factor is None:
-        vars(copied).update(prefetch_factor=2)
+        vars(copied).update(prefetch_factor=_READY)
     return copied
 
 
@@ -310,10 +353,11 @@ class _Step:
     """Stands in for the job's step: it computes without the GIL as long as that does, and rests for the rest of it."""
 
     def __init__(self, times: LoaderTimes) -> None:
-        alone = times.ahead_steps > 1
-        count = times.ahead_steps if alone else times.steps
-        self.seconds = (times.ahead_seconds if alone else times.step_seconds) / count
-        self.cpu_seconds = (times.ahead_cpu if alone else times.step_cpu) / count
+        self.alone = times.ahead_steps > 1
+        count = times.ahead_steps if self.alone else times.steps
+        # Workers that the job has now may take the cores that a step wants.
+        self.seconds = (times.ahead_seconds if self.alone else times.step_seconds - times.coreless_seconds) / count
+        self.cpu_seconds = (times.ahead_cpu if self.alone else times.step_cpu) / count
 
     def __call__(self) -> None:
         end = perf_counter() + self.seconds
@@ -337,24 +381,34 @@ def _compute(seconds: float) -> None:
         sha256(_BLOCK)
 
 
-def _take_turn(way: dict[str, Any], make: Callable[[], Any], step: Callable[[], None], seconds: float) -> None:
+def _take_turn(
+    way: dict[str, Any], begin: Callable[[], tuple[Any, int]], step: Callable[[], None], seconds: float
+) -> None:
     """Read a loader for some seconds, again and again if it ends before."""
     batches, spent, began = 0, 0.0, perf_counter()
     try:
         while spent < seconds and perf_counter() - began < 2 * seconds + _LONGEST_START:
             asked_at = perf_counter()
-            iterator = iter(make())
+            iterator, ready = begin()
             next(iterator)
-            first_at = perf_counter()
-            way["starts"].append(first_at - asked_at)
-            left = seconds - spent
+            since = perf_counter()
+            way["starts"].append(since - asked_at)
+            left, taken, warm_until = seconds - spent, 0, since + seconds
             while True:
                 step()
-                batches += 1
-                if perf_counter() - first_at >= left or next(iterator, _END) is _END:
+                taken += 1
+                # Batches that were made while the first one was waited for say nothing about the rate. Where iterations
+                # are short, they belong to it.
+                if ready and not spent and (taken >= ready or perf_counter() > warm_until):
+                    ready, taken, since = 0, 0, perf_counter()
+                elif perf_counter() - since >= left:
                     break
-            spent += perf_counter() - first_at
+                if next(iterator, _END) is _END:
+                    break
+            now = perf_counter()
+            batches, spent = batches + taken, spent + now - since
             del iterator
+            way["ends"].append(perf_counter() - now)
     except StopIteration:
         way["error"] = "it has no batch"
     except BaseException as error:  # noqa: BLE001 - told on the page.
