@@ -18,10 +18,10 @@ from ._steps import (
     ENOUGH,
     describe,
     fill_buffer,
+    in_words,
     is_handing_over,
     lower,
-    raise_buffer,
-    raise_slots,
+    raised_by,
     scarcest,
     why,
 )
@@ -254,15 +254,15 @@ class Climb:
     def _has_changed(self, before: Measured, now: Measured) -> bool:
         """Return whether the pipeline has become slower, or what limited it does so no more."""
         sure = 1 + _ERRORS * now.error
-        scarce_before, scarce_now = (scarcest(self.limits, self._capped(), its)[0] for its in (before, now))
+        scarce_before, scarce_now = (scarcest(self.limits, self._capped(), its).share for its in (before, now))
         return sure * now.rate < (1 - _SAME) * before.rate or sure * scarce_now < (1 - _SAME) * scarce_before
 
     def _next(self, its: Measured) -> str:
         """Take a step, if there is one worth taking."""
         budgets = self._capped()
-        usage, scarce = scarcest(self.limits, budgets, its)
-        if usage > 1 / ENOUGH:
-            return self._give_back(its, scarce)
+        limit = scarcest(self.limits, budgets, its)
+        if limit.share > 1 / ENOUGH:
+            return self._give_back(its, in_words(limit, self.limits, budgets, its))
         failed = self._tried.failed_at(its.rate)
         if failed and its.seconds < _STEADY:
             return self._wait("More was tried, and was no faster; it is looked at once more.")
@@ -272,13 +272,11 @@ class Climb:
         if not failed and is_handing_over(its):
             raised = fill_buffer(raised, budgets)
         if raised == self.limits:
-            raised = raise_slots(raised, budgets, its, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
-        if raised == self.limits:
-            raised = raise_buffer(raised, budgets, its)
+            raised = raised_by(raised, budgets, its, min(_FACTORS[failed], _ROOM / max(limit.share, 1e-9)))
         if raised == self.limits:
             reason = "More slots would stay empty: no stage that may have more uses those that it has."
             return self._give_back(its, reason)
-        return self._try(RAISED, raised, f"{describe(self.limits, raised, budgets)}: {why(budgets, its)}")
+        return self._try(RAISED, raised, f"{describe(self.limits, raised, budgets)}: {why(its)}")
 
     def _give_back(self, its: Measured, reason: str) -> str:
         """Leave the limits unchanged, or give back unused ones."""
@@ -318,7 +316,7 @@ class Climb:
         return UNDONE
 
     def _judge_raising(self, trial: _Trial, before: Measured, after: Measured, pace: Pace) -> str | None:
-        usage = scarcest(trial.limits, self._capped(), before)[0]
+        usage = scarcest(trial.limits, self._capped(), before).share
         least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
         gain = after.rate / before.rate - 1
         cores = before.window.cores_used, after.window.cores_used
@@ -344,7 +342,7 @@ class Climb:
 
     def _judge_lowering(self, trial: _Trial, before: Measured, after: Measured, _: Pace) -> str | None:
         loss = 1 - after.rate / before.rate
-        if scarcest(self.limits, self._capped(), after)[0] > 1 / ENOUGH:
+        if scarcest(self.limits, self._capped(), after).share > 1 / ENOUGH:
             # The same limit still holds, so it cannot be slower for this.
             return self._kept()
         if not self._is_clear(_LOSS - loss, before, after):
@@ -384,7 +382,7 @@ class Climb:
             return dict.fromkeys(raised, False)
         # The fullest stage, if nothing else is the limit, has work for all of its slots: if it does not use them,
         # its threads wait between ops.
-        alone = scarcest(self.limits, budgets, now)[0] < _BUSY
+        alone = scarcest(self.limits, budgets, now).share < _BUSY
         found = {}
         for index, (before, after) in raised.items():
             doubt = _doubt(then.ended(index), now.ended(index))

@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from spdl.observe._verdict.decide import verdict
+from spdl.observe._verdict.verdict import Verdict
 from spdl.observe._window.seen import Seen
 from spdl.observe._window.window import Window
 from spdl.observe._window.window_of import window_of
@@ -93,6 +95,11 @@ class Measured:
     def window(self) -> Window:
         """The window. It is made on demand: mostly the rate is enough."""
         return self._looked()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What limits the pipeline."""
+        return verdict(self.window)
 
     @property
     def usage(self) -> list[float]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from spdl.observe._verdict.verdict import Limit, next_limit
+
 if TYPE_CHECKING:
     from spdl.tune._limits import Budgets, Limits
 
@@ -36,34 +38,48 @@ _UNEVEN = 0.05
 _DEEPER = 4
 # So few slots are not worth giving back.
 _FEW = 2
+# No number of slots helps against these.
+_NOT_BY_SLOTS = ("slow consumer", "memory budget", "hang")
 
 
-def scarcest(limits: Limits, budgets: Budgets, its: Measured) -> tuple[float, str]:
-    """Return how much of the scarcest resource is used that cannot be raised, and a sentence on it."""
+def scarcest(limits: Limits, budgets: Budgets, its: Measured) -> Limit:
+    """Return what limits the pipeline once all is raised that may be: the next limit, as the verdict has it.
+
+    Beside that, only the tuner knows of threads that it may not add, and of cores that others take meanwhile.
+    """
     window = its.window
-    source = max((source.busy for source in window.sources), default=0.0)
-    found = [
-        (1 - window.consumer_waits, "The consumer is the limit: it hardly waits."),
-        (
-            _used_cores(budgets, its),
-            f"The CPU is the limit: there is work for {its.wanted:.1f} cores, and there are {budgets.cores:g}.",
-        ),
-        (
-            window.short_of_bytes,
-            "The bytes in flight are the limit: there is no room for another item most of the time.",
-        ),
-        (source, "The source is the limit: its next() takes nearly all the time."),
+    free = [
+        stage
+        for stage, slots, each in zip(window.stages, limits.concurrency, budgets.stages, strict=True)
+        if not each.pinned and slots < each.most
     ]
-    for usage, slots, each in zip(its.usage, limits.concurrency, budgets.stages, strict=True):
-        if each.pinned or slots >= each.most:
-            found.append(
-                (usage, f"Stage {each.name!r} is the limit: its concurrency is {each.in_words(slots)}, and {each.why}.")
-            )
+    found = [
+        next_limit(window, *free, cores=False),
+        Limit(_used_cores(budgets, its), "CPU"),
+        Limit(window.short_of_bytes, "memory budget"),
+    ]
     if budgets.threads_pinned or limits.num_threads >= budgets.num_threads:
         busy = sum(busy for busy, stage in zip(its.busy, budgets.stages, strict=True) if stage.on_threads)
-        sentence = f"The threads are the limit: there are {limits.num_threads}, and may not be more."
-        found.append((busy / limits.num_threads, sentence))
+        found.append(Limit(busy / limits.num_threads, "threads"))
     return max(found)
+
+
+_WORDS = {
+    "slow consumer": "The consumer is the limit: it works for {share:.0%} of the time.",
+    "serial source": "The source is the limit: its next() takes {share:.0%} of the time.",
+    "CPU": "The CPU is the limit: there is work for {wanted:.1f} cores, and there are {cores:g}.",
+    "memory budget": "The bytes in flight are the limit: there is no room for another item {share:.0%} of the time.",
+    "threads": "The threads are the limit: there are {threads}, and may not be more.",
+}
+
+
+def in_words(limit: Limit, limits: Limits, budgets: Budgets, its: Measured) -> str:
+    """Return a sentence on what limits the pipeline now that all is raised that may be."""
+    for slots, each in zip(limits.concurrency, budgets.stages, strict=True):
+        if not limit.kind and each.name == limit.name:
+            return f"Stage {each.name!r} is the limit: its concurrency is {each.in_words(slots)}, and {each.why}."
+    words = _WORDS[limit.kind]
+    return words.format(share=limit.share, wanted=its.wanted, cores=budgets.cores, threads=limits.num_threads)
 
 
 def _used_cores(budgets: Budgets, its: Measured) -> float:
@@ -74,11 +90,26 @@ def _used_cores(budgets: Budgets, its: Measured) -> float:
     return max(cores / budgets.cores, min(its.wanted / _CROWDED / budgets.cores, its.wanted / cores / (1 + _LONG)))
 
 
+def raised_by(limits: Limits, budgets: Budgets, its: Measured, factor: float) -> Limits:
+    """Return the limits of the next step up, which the verdict on the pipeline decides.
+
+    Args:
+        limits: The limits in force.
+        budgets: How far they may go.
+        its: What was measured under them.
+        factor: How many times faster the step should make the pipeline.
+    """
+    found, raised = its.verdict, limits
+    if found.kind not in _NOT_BY_SLOTS:
+        raised = raise_slots(limits, budgets, its, factor)
+    return raise_buffer(limits, budgets, its) if raised == limits else raised
+
+
 def raise_slots(limits: Limits, budgets: Budgets, its: Measured, factor: float) -> Limits:
     """Return the limits that would make the pipeline faster by a factor, if nothing else held it up."""
     pressure = _pressure(its)
     most = [
-        min(each.most, limits.num_threads) if _is_bound(each.on_threads, budgets) else each.most
+        min(each.most, limits.num_threads) if each.on_threads and budgets.threads_pinned else each.most
         for each in budgets.stages
     ]
     wanted = [
@@ -86,7 +117,7 @@ def raise_slots(limits: Limits, budgets: Budgets, its: Measured, factor: float) 
         for slots, share, each, limit in zip(limits.concurrency, pressure, budgets.stages, most, strict=True)
     ]
     if wanted == list(limits.concurrency):
-        wanted = _raise_fullest(limits, budgets, its, most)
+        wanted = _raise_one(limits, budgets, its, most)
     threads = max(limits.num_threads, budgets.needed_threads(wanted, limits.num_threads))
     return replace(limits, concurrency=tuple(wanted), num_threads=threads)
 
@@ -95,22 +126,22 @@ def _pressure(its: Measured) -> list[float]:
     return [min(1.0, stage.occupancy + stage.held) for stage in its.window.stages]
 
 
-def _is_bound(on_threads: bool, budgets: Budgets) -> bool:  # noqa: FBT001 - as the budget has it.
-    return on_threads and budgets.threads_pinned
-
-
 def _slots(busy: float, now: int) -> int:
     # A quarter of a slot more is ignored: the measured mean is never exact.
     return max(now, ceil(busy / _USED - 0.25))
 
 
-def _raise_fullest(limits: Limits, budgets: Budgets, its: Measured, most: Sequence[int]) -> list[int]:
-    """Return the concurrencies with the fullest stage's raised, where no stage is full on average."""
+def _raise_one(limits: Limits, budgets: Budgets, its: Measured, most: Sequence[int]) -> list[int]:
+    """Return the concurrencies with that of one stage raised, where no stage is full on average.
+
+    It is the stage that the verdict names, or the fullest.
+    """
     pressure, slots = _pressure(its), list(limits.concurrency)
     free = [index for index, each in enumerate(budgets.stages) if not each.pinned and slots[index] < most[index]]
     if not free:
         return slots
-    fullest = max(free, key=pressure.__getitem__)
+    named = [index for index in free if budgets.stages[index].name == its.verdict.stage]
+    fullest = max(named or free, key=pressure.__getitem__)
     wanted = its.window.consumer_waits >= _STARVED and slots[fullest] < _PER_CORE * budgets.cores
     if pressure[fullest] >= _HALF_FULL or wanted:
         more = budgets.stages[fullest].rounded_up(slots[fullest] + max(1, slots[fullest] // 2))
@@ -149,14 +180,10 @@ def lower(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
     return replace(limits, concurrency=lowered, num_threads=budgets.needed_threads(lowered, limits.num_threads))
 
 
-def why(budgets: Budgets, its: Measured) -> str:
-    """Return what speaks for more."""
-    full = [
-        f"{each.name!r} uses {usage:.0%} of its slots"
-        for usage, each in zip(its.usage, budgets.stages, strict=True)
-        if usage + 1e-9 >= max(its.usage) - 0.1
-    ]
-    return f"the consumer waits {its.window.consumer_waits:.0%} of the time, and stage {' and '.join(full)}."
+def why(its: Measured) -> str:
+    """Return what speaks for more: the verdict."""
+    found = its.verdict
+    return f"{found.name}. {f'{found.stage!r}: ' if found.stage else ''}{found.evidence}"
 
 
 def describe(before: Limits, after: Limits, budgets: Budgets) -> str:

@@ -55,6 +55,13 @@ def decided(given: Window) -> Verdict:
     return verdict
 
 
+class TestWithoutLooks:
+    def test_the_remedy_for_io_is_an_argument(self) -> None:
+        verdict = decided(loaded(ANY, {"cpu": 0.01, "runs": 0.0, "waits": 0.0}, looked=False))
+        assert (verdict.kind, verdict.bound) == ("unclear", None)
+        assert f"If it is I/O: Give Loader `num_threads={verdict.settings['num_threads']}`." in verdict.remedy
+
+
 class TestMoreAtOnce:
     def test_one_argument_sets_threads_and_what_they_work_on(self) -> None:
         verdict = decided(loaded(ANY, {}, {**SMALL, "occupancy": 0.5}))

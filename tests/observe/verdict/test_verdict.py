@@ -70,6 +70,7 @@ BESIDE = {"cpu": 0.9, "runs": 0.9, "waits": 0.1}
 STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
 BLOCKING = (SourceWindow("src", busy=1.0, rate=0.0, oldest=30.0),)
 SHORT: dict[str, Any] = {"max_bytes": 4_000_000, "peak_bytes": 4_000_000, "short_of_bytes": 0.9}
+FOR_A_POOL = {"runs": 0.0, "waits_for_thread": 1.0, "waits": 0.0}
 CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 20.0}
 
 
@@ -478,12 +479,12 @@ class TestWhatIsGone:
 
     def test_what_was_seen_last_is_told_beside_the_verdict(self) -> None:
         verdict = decide(measures(ending=self.ENDING))
-        assert verdict.kind == "I/O"
+        assert verdict.kind == "unclear"
         assert "The process was killed" in verdict.evidence
         last = "12.3 s later: the loop had taken 1,234 items, and 'work' (3), 'small' (1) was at work."
         assert last in verdict.evidence
-        # Threads that waited for a core are not told from others any more.
-        assert "they wait, perhaps for a lock or a core" in verdict.evidence
+        # Threads that waited for each other are not told from others any more.
+        assert "they wait for I/O, or for another thread's lock" in verdict.evidence
         assert verdict.bound is None
 
     def test_nobody_is_asked_to_watch_it(self) -> None:
@@ -509,9 +510,9 @@ class TestWhatIsGone:
             ((("src", 90.0), ("work", 1.9)), 0.04, "hang", "src"),
             ((("work", 80.0),), 0.0, "hang", "work"),
             # Its ops take as long as that.
-            ((("work", 80.0),), 8.1, "I/O", "work"),
-            ((("work", 1.9),), 0.04, "I/O", "work"),
-            ((), 0.04, "I/O", "work"),
+            ((("work", 80.0),), 8.1, "unclear", "work"),
+            ((("work", 1.9),), 0.04, "unclear", "work"),
+            ((), 0.04, "unclear", "work"),
         ],
     )
     def test_a_call_that_had_run_for_far_longer_than_others_hung(
@@ -538,15 +539,25 @@ class TestWithoutLooks:
         assert decide(measures(busy, {"cpu": 0.05, **seen}, looked=False)).kind == "unclear"
 
     def test_ops_that_hardly_compute_wait_for_no_core(self) -> None:
-        verdict = decide(measures({"cpu": 0.01, "runs": 0.0, "waits": 0.0}, looked=False))
-        assert verdict.kind == "I/O"
+        known = {"cpu": 0.01, "runs": 0.0, "waits": 0.0}
+        verdict = decide(measures(known, looked=False))
+        assert verdict.kind == "unclear"
+        assert "they wait for I/O, or for another thread's lock, 40 ms for each item" in verdict.evidence
         assert verdict.settings["concurrency"] > 4
-        # They may take turns at a lock.
+        assert "`spdl why PID` looks at the threads, and tells more. If it is I/O: `concurrency=" in verdict.remedy
         assert verdict.bound is None
+        waits = decide(measures({**known, "glimpsed": "I/O"}, looked=False))
+        assert (waits.kind, waits.settings, waits.bound is None) == ("I/O", verdict.settings, False)
+        turns = decide(measures({**known, "glimpsed": "lock"}, looked=False))
+        assert (turns.kind, turns.settings, turns.bound) == ("lock", {}, None)
+        assert "saw all but one wait for another thread" in turns.evidence
+        others = decide(measures({**known, "glimpsed": "threads"}, looked=False))
+        assert others.kind == "unclear"
+        assert "they wait for other threads, at a lock or for their results, 40 ms for each" in others.evidence
         alone = decide(measures({"cpu": 0.01, "concurrency": 1}, looked=False))
         assert (alone.kind, alone.bound is None) == ("I/O", False)
 
-    @pytest.mark.parametrize(("looked", "kind"), [(True, "none"), (False, "I/O")])
+    @pytest.mark.parametrize(("looked", "kind"), [(True, "none"), (False, "unclear")])
     def test_the_beginning_of_its_life_is_left_out(self, looked: bool, kind: str) -> None:  # noqa: FBT001
         assert decide(measures({"occupancy": 0.82}, looked=looked)).kind == kind
 
@@ -559,6 +570,45 @@ class TestWithoutLooks:
         verdict = decide(given)
         assert verdict.kind == "slow consumer"
         assert "4 of 4 places hold finished items" in verdict.evidence
+
+
+class TestThreadsOfTheOpsOwn:
+    """An op waits for a pool of its own, whose threads are not the pipeline's."""
+
+    def test_they_may_wait_as_well(self) -> None:
+        verdict = decide(measures(FOR_A_POOL, cores_used=0.1, cores_used_by_others=0.05))
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("I/O", {}, None)
+        assert "The work of the other threads is not seen." in verdict.evidence
+
+    @pytest.mark.parametrize("slots", [1, 4])
+    def test_they_compute_on_all_cores(self, slots: int) -> None:
+        verdict = decide(measures({**FOR_A_POOL, "concurrency": slots}, cores_used=7.9, cores_used_by_others=7.8))
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, 1.0)
+        assert "Threads that are not the pipeline's use 7.8 cores meanwhile." in verdict.evidence
+
+    def test_they_compute_though_other_programs_have_the_cores(self) -> None:
+        given = measures(FOR_A_POOL, cores=2.0, cores_used=0.4, cores_used_by_others=0.38, cores_waited_for=1.6)
+        assert (decide(given).kind, decide(given).bound) == ("CPU", 1.0)
+        # Those that want the cores may be the ops' own threads.
+        assert decide(dataclasses.replace(given, cores_used_by_others=0.1)).kind == "unclear"
+
+    @pytest.mark.parametrize("slots", [1, 4])
+    def test_they_compute_while_cores_are_free(self, slots: int) -> None:
+        given = {**FOR_A_POOL, "concurrency": slots}
+        verdict = decide(measures(given, cores_used=2.1, cores_used_by_others=2.0))
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, None)
+        assert "give it more workers" in verdict.remedy
+        assert "hold the GIL" in verdict.remedy
+        assert "GIL" not in decide(measures(given, cores_used=2.1, cores_used_by_others=2.0, gil=False)).sentence()
+
+    def test_each_more_op_takes_as_many_cores(self) -> None:
+        given = {**BESIDE, "concurrency": 1, "waits_for_thread": 0.0}
+        alone = decide(measures(given, cores=16.0, cores_used=1.0))
+        assert alone.settings["concurrency"] >= 16
+        # Each op computes on four.
+        verdict = decide(measures(given, cores=16.0, cores_used=4.0, cores_used_by_others=3.0))
+        assert verdict.kind == "CPU"
+        assert verdict.settings["concurrency"] == 4
 
 
 def test_the_guide_lists_all_kinds_with_their_exit_statuses() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from time import sleep
 from typing import TYPE_CHECKING
 
+from spdl.observe._page import PageError, find_pipelines
 from spdl.observe._verdict.verdict import percent
-from spdl.observe._window.seen import since_the_start
+from spdl.observe._window.seen import look_once, since_the_start
 from spdl.observe._window.window_of import window_of
 from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.sample import Sample
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead
 
 
+# As many looks at the threads, and seconds before each.
+_LOOKS, _BETWEEN = 5, 0.001
 # With these, nothing waits for what is read.
 _NOT_OF_READING = ("slow consumer", "CPU", "memory budget")
 # Fewer requests than this say nothing.
@@ -41,8 +47,24 @@ def sentence(head: PageHead, sample: Sample, stores: Sequence[StoreCounts]) -> s
     """Return what limits a pipeline, by what it has counted since its start, and how one can tell."""
     if not any(source.emitted for source in sample.sources):
         return "Nothing has run yet."
-    found = verdict(window_of(head, since_the_start(head, sample)))
+    seen = since_the_start(head, sample)
+    found = verdict(window_of(head, seen))
+    if found.kind == "unclear" and not sample.stopped_at:
+        found = verdict(window_of(head, replace(seen, glimpse=_glimpse(head))))
     return found.sentence() + ("" if found.kind in _NOT_OF_READING else trouble(stores))
+
+
+def _glimpse(head: PageHead) -> list[Sample]:
+    """Look at the threads of a pipeline of this process for some milliseconds, unless it has no page."""
+    looks = []
+    for pipeline in find_pipelines(head.pid):
+        if pipeline.head.pipeline == head.pipeline:
+            with suppress(PageError):
+                for _ in range(_LOOKS):
+                    # The moment at which an item has just arrived is not like others.
+                    sleep(_BETWEEN)
+                    looks.append(look_once(pipeline))
+    return looks
 
 
 def trouble(stores: Sequence[StoreCounts]) -> str:

@@ -281,7 +281,7 @@ def _slow_consumer(window: Window) -> Verdict | None:
     few = window.short_of_bytes >= _MOSTLY_SHORT and window.sink_fill * window.sink_capacity >= _FULL
     if window.sink_fill < _FULL and not few:
         return None
-    headroom = gain_bound(window, None, consumer=False)
+    headroom = gain_bound(window, consumer=False)
     could = f" The loader could give {headroom:.1f} times as much." if math.isfinite(headroom) and headroom > 1 else ""
     # The stage before holds in its slots what it has finished and has no place.
     waiting = max(0, window.sink_size - window.sink_capacity)
@@ -356,7 +356,7 @@ def _short_of_bytes(window: Window) -> Verdict | None:
     else:
         source = max(window.sources, key=lambda source: source.busy)
         name, used = source.name, "its next() takes"
-        share, bound = source.busy, gain_bound(window, None, source=False)
+        share, bound = source.busy, gain_bound(window, source=False)
     gain = min(bound, 1 / share) if share > 0 else None
     wanted = _enough_bytes(max(window.max_bytes, window.peak_bytes) * (2.0 if gain is None else gain))
     return Verdict(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from spdl.observe._verdict.saturated import IF_IO
 from spdl.observe._verdict.verdict import Verdict, duration, watch_longer
 
 if TYPE_CHECKING:
@@ -86,6 +87,19 @@ def _more(
     if_free = ", if it releases the GIL" if verdict.kind == "CPU" and not stage.processes else ""
     remedy = f"{_give(loader, f'{name}={wanted}')}{if_free}. {arguments.note}".rstrip()
     return _set(verdict, remedy, {name: wanted}, gain)
+
+
+def _unclear(
+    verdict: Verdict,
+    window: Window,
+    loader: LoaderArguments,
+    stage: StageWindow,
+    arguments: StageArguments,
+) -> Verdict:
+    if not verdict.settings:
+        return verdict
+    found = _more(replace(verdict, kind="I/O"), window, loader, stage, arguments)
+    return replace(found, kind="unclear", remedy=f"{watch_longer(window)} {IF_IO}{found.remedy}")
 
 
 def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
@@ -234,4 +248,5 @@ _ABOUT_STAGE: dict[str, Callable[[Verdict, Window, LoaderArguments, StageWindow,
     "lock": _lock,
     "oversubscription": _crowded,
     "held back by order": _held_back,
+    "unclear": _unclear,
 }

@@ -27,6 +27,7 @@ from spdl.observe._verdict.verdict import (
     watch_longer,
 )
 from spdl.observe._verdict.waits import (
+    AT_A_LOCK,
     WAITS_FOR_OTHERS,
     WAITS_MOSTLY,
     fights_for_gil,
@@ -192,7 +193,7 @@ def saturated(window: Window) -> Verdict | None:
 def _source_is_the_limit(window: Window) -> Verdict:
     source = max(window.sources, key=lambda source: source.busy)
     seconds = source.busy / source.rate if source.rate else 0.0
-    bound = gain_bound(window, None, source=False)
+    bound = gain_bound(window, source=False)
     return Verdict(
         "serial source",
         source.name,
@@ -242,11 +243,22 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
     if _may_wait_for_others(window, stage):
         what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
-    # The cause of the threads' waits was not seen.
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
-    perhaps = ", perhaps for a lock or a core" if unseen else ""
-    found = _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
-    return replace(found, bound=None) if unseen and stage.concurrency > 1 else found
+    if not unseen or stage.concurrency == 1 or stage.glimpsed == "I/O":
+        # Another stage may have what a single thread waits for.
+        perhaps = ", perhaps for a lock or a core" if unseen and stage.concurrency == 1 else ""
+        return _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
+    if stage.glimpsed == "lock":
+        saw = "A look at them saw all but one wait for another thread, as at a lock."
+        return Verdict("lock", stage.name, f"{waits}, {takes} {saw}", AT_A_LOCK)
+    what = "I/O, or for another thread's lock"
+    if stage.glimpsed == "threads":
+        what = "other threads, at a lock or for their results"
+    found = _more_slots(window, stage, "I/O", f"{waits} for {what}, {takes}")
+    return replace(found, kind="unclear", remedy=f"{watch_longer(window)} {IF_IO}{found.remedy}", bound=None)
+
+
+IF_IO = "If it is I/O: "
 
 
 def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
@@ -264,9 +276,14 @@ def _unit(stage: StageWindow, usual: str) -> str:
     return usual if stage.arguments is None else stage.arguments.unit
 
 
+def _by_others(window: Window) -> float:
+    """Return how many cores threads use that ops have started; 0 if that is little beside the ops themselves."""
+    return window.cores_used_by_others if window.cores_used_by_others >= _OTHERS * window.cores_used else 0.0
+
+
 def _is_crowded(window: Window) -> bool:
     wanted = window.cores_used + window.cores_waited_for
-    return wanted >= _CROWDED * window.cores and window.cores_used_by_others >= _OTHERS * window.cores_used
+    return wanted >= _CROWDED * window.cores and _by_others(window) > 0
 
 
 def _crowded(window: Window, stage: StageWindow, busy: str) -> Verdict:
@@ -314,7 +331,8 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
     if stage.processes:
         return computes_elsewhere(window, stage, evidence)
     free = window.cores - window.cores_used - window.cores_waited_for
-    per_slot = max(stage.cpu, stage.runs, 0.1)
+    # Threads that its ops have started want as many cores again for each other op.
+    per_slot = max(stage.cpu, stage.runs, 0.1) + _by_others(window) / max(1.0, stage.occupancy * stage.concurrency)
     finds_core = free >= 0.5 * per_slot
     if question := gil_in_question(window, stage, finds_core=finds_core):
         return Verdict("CPU", stage.name, f"{evidence} {question}", _about_gil(window))

@@ -111,34 +111,52 @@ _OFF = 1.25
 _STEPS = 10
 
 
-def gain_bound(
+class Limit(NamedTuple):
+    """A part of a pipeline that limits it, if nothing else does.
+
+    Attributes:
+        share: Which share of it is in use, 0 to 1.
+        kind: The kind of verdict on it; empty if it is a stage.
+        name: The name of the stage or source.
+    """
+
+    share: float
+    kind: str
+    name: str = ""
+
+
+def next_limit(
     window: Window,
-    limit: StageWindow | None,
-    *,
+    *raised: StageWindow,
     source: bool = True,
     consumer: bool = True,
     cores: bool = True,
-) -> float:
-    """Return how many times faster the pipeline could be: what the next limit allows.
+) -> Limit:
+    """Return what limits a pipeline next.
 
     Args:
         window: The window.
-        limit: The stage that would no longer be the limit.
+        raised: The stages that would no longer be a limit.
         source: Whether the sources remain unchanged.
         consumer: Whether the consumer does.
         cores: Whether it computes as much for each item as now.
     """
-    shares = [stage.occupancy for stage in window.stages if stage is not limit]
+    # Two stages may be equal.
+    found = [Limit(it.occupancy, "", it.name) for it in window.stages if not any(it is each for each in raised)]
     if source:
-        shares += [each.busy for each in window.sources]
+        found += [Limit(each.busy, "serial source", each.name) for each in window.sources]
     if consumer:
         # While it does not wait, it works.
-        shares.append(1 - window.consumer_waits)
-    greatest = max(shares, default=0.0)
-    by_parts = 1 / greatest if greatest > 0 else math.inf
-    used = window.cores_used + cores_elsewhere(window)
-    by_cores = window.cores / used if cores and used > 0 else math.inf
-    return max(1.0, min(by_parts, by_cores))
+        found.append(Limit(1 - window.consumer_waits, "slow consumer"))
+    if cores:
+        found.append(Limit((window.cores_used + cores_elsewhere(window)) / window.cores, "CPU"))
+    return max(found, default=Limit(0.0, "none"))
+
+
+def gain_bound(window: Window, *raised: StageWindow, **unchanged: bool) -> float:
+    """Return how many times faster the pipeline could be: what the `next_limit` allows."""
+    share = next_limit(window, *raised, **unchanged).share
+    return max(1.0, 1 / share) if share > 0 else math.inf
 
 
 def cores_elsewhere(window: Window) -> float:

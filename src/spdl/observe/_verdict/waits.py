@@ -48,6 +48,9 @@ WAITS_MOSTLY = 0.4
 # other threads wait independently of each other.
 _ALONE = 0.7
 
+AT_A_LOCK = f"More slots gain nothing. `spdl stack` shows the line that they wait in. {OF_A_LOCK}"
+"""The remedy where threads take turns at a lock."""
+
 
 def waits_for_each_other(window: Window, stage: StageWindow, busy: str) -> Verdict | None:
     """Return the verdict on a stage in use whose ops wait for each other most of all; None if they do not.
@@ -192,17 +195,22 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
         stage: The stage.
         busy: The sentence that says that it is in use.
     """
-    several = stage.served_by == "threads" and stage.concurrency > 1 and not is_starved(window)
-    if not several or stage.waits_for_thread < WAITS_MOSTLY or stage.cpu >= _COMPUTES:
+    if stage.served_by != "threads" or stage.waits_for_thread < WAITS_MOSTLY or stage.cpu >= _COMPUTES:
         return None
     takes = duration(stage.seconds)
     waits = f"{busy}, and threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time"
+    # Whoever has the cores, threads that want them are what the ops wait for.
+    want = window.cores_used + window.cores_waited_for
+    if want >= _SOME_OF_A_CORE and window.cores_used_by_others >= window.cores_used / 2:
+        return _others_compute(window, stage, f"{waits}. An item takes {takes}.")
+    if stage.concurrency == 1 or is_starved(window):
+        return None
     if stage.alone >= _ALONE:
         return Verdict(
             "lock",
             stage.name,
             f"{waits}, while one at a time goes on: they take turns at a lock. An item takes {takes}.",
-            f"More slots gain nothing. `spdl stack` shows the line that they wait in. {OF_A_LOCK}",
+            AT_A_LOCK,
         )
     return Verdict(
         "I/O",
@@ -210,6 +218,20 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
         f"{waits}. An item takes {takes}. The work of the other threads is not seen.",
         "`spdl stack` shows the line that they wait in. If the other threads wait for a disk or the network, try more "
         "slots. If they are a pool, give it more workers.",
+    )
+
+
+def _others_compute(window: Window, stage: StageWindow, waits: str) -> Verdict:
+    """Return the verdict on a stage whose ops wait for threads that are not the pipeline's and compute."""
+    evidence = f"{waits} Threads that are not the pipeline's use {window.cores_used_by_others:.1f} cores meanwhile."
+    if window.cores - window.cores_used - window.cores_waited_for < _SOME_OF_A_CORE:
+        return Verdict("CPU", stage.name, evidence, "Compute less for each item: all cores are in use.", bound=1.0)
+    return Verdict(
+        "CPU",
+        stage.name,
+        f"{evidence} The process uses {window.cores_used:.1f} of {window.cores:g}.",
+        "If the pool of its ops is the limit, give it more workers; if each op has threads of its own, try more slots. "
+        f"{'If those threads hold the GIL, neither helps: `spdl stack` shows what they run.' if window.gil else ''}",
     )
 
 

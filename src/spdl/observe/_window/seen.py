@@ -137,6 +137,7 @@ class Seen:
         last: The last content of its page, threads included, in that case.
         before_last: The counters that were written before the last ones, if it was killed and they are known.
         cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if unknown.
+        glimpse: A few looks at the threads of a pipeline of which otherwise only counters tell; empty without them.
     """
 
     looks: Sequence[Sample]
@@ -146,6 +147,7 @@ class Seen:
     last: Sample | None = None
     before_last: Sample | None = None
     cores_idle: float = math.inf
+    glimpse: Sequence[Sample] = ()
 
     @property
     def before(self) -> Sample:
@@ -271,7 +273,7 @@ def look_at(
         return _whole_life(pipeline)
     pid = pipeline.head.pid
     times_before, idle = thread_times(pid), _IdleCores(pid)
-    looks = [_look(pipeline)]
+    looks = [look_once(pipeline)]
     # The last known times of the threads, and their look: threads that have ended say nothing more.
     lately, times, timed, cores_idle = 0, times_before, looks[0].seen_at, math.inf
     end = looks[0].seen_at + seconds
@@ -282,7 +284,7 @@ def look_at(
             if timed - looks[0].seen_at < min(seconds, shortest):
                 return _whole_life(pipeline)
             return Seen(looks[: lately + 1], times_before, times, cores_idle=cores_idle)
-        looks.append(_look(pipeline))
+        looks.append(look_once(pipeline))
         if looks[-1].seen_at - timed >= min(_TIMES_INTERVAL, shortest):
             lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
             cores_idle = idle.so_far()
@@ -339,7 +341,12 @@ def since_the_start(head: PageHead, seen: Sample) -> Seen:
     return Seen([nothing, seen], {}, {head.pid: computed})
 
 
-def _look(pipeline: ObservedPipeline) -> Sample:
+def look_once(pipeline: ObservedPipeline) -> Sample:
+    """Return a pipeline's counters, and what its threads do at this moment.
+
+    Raises:
+        PageError: If its page holds nothing yet, or is damaged.
+    """
     seen = pipeline.observe()
     busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
     pid = pipeline.head.pid

@@ -43,6 +43,10 @@ _STILL = 0.5
 # These looks always exist; and this small number of items for each slot says little about the slots in use.
 _BEGIN_AND_END, _FEW = 2, 4
 
+# Of fewer threads, one that waits for another one says nothing.
+_FEW_THREADS = 3
+_MOST_LOOKS = 0.7
+
 # So many items tell how long one takes.
 _ENOUGH = 5
 
@@ -311,7 +315,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
 def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
     """Return the fields of a stage that only looks at the threads in its ops know, whose ops take this long."""
     if not seen.looked:
-        return {"runs": 0.0, "waits_for_thread": 0.0, "waits": 0.0}
+        return {"runs": 0.0, "waits_for_thread": 0.0, "waits": 0.0, "glimpsed": _glimpsed(seen.glimpse, part)}
     doing = seen.doing_in(part)
     looks = max(1, sum(count for what, count in doing.items() if what is not Doing.GONE))
     runs, waits_for_thread, waits = (doing[what] / looks for what in (Doing.RUNS, Doing.WAITS_FOR_THREAD, Doing.WAITS))
@@ -328,6 +332,20 @@ def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
         "alone": seen.alone_in(part),
         "sleeps": seen.sleeps_in(part) if seconds >= LONG else None,
     }
+
+
+def _glimpsed(looks: Sequence[Sample], part: int) -> str:
+    """Return what the threads in the ops of a part waited for in most of a few looks, if that says anything."""
+    found = Counter[str]()
+    for look in looks:
+        seen = [look.doing.get(thread.thread) for thread in look.threads if thread.part == part]
+        others = seen.count(Doing.WAITS_FOR_THREAD)
+        if len(seen) >= _FEW_THREADS and others == len(seen) - 1:
+            found["lock"] += 1
+        elif len(seen) > 1 and others in (0, len(seen)):
+            found["threads" if others else "I/O"] += 1
+    kind, count = max(found.items(), key=itemgetter(1), default=("", 0))
+    return kind if count >= _MOST_LOOKS * len(looks) else ""
 
 
 def _ages(look: Sample, part: int) -> list[float]:

@@ -288,8 +288,10 @@ class PipelineStatistics:
         elapsed: Seconds from the start until now, or until the end.
         stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
         in_flight: Source items handed out that are still under way or unread, also in part.
-        bottleneck: One sentence: what limits the throughput, and how one can tell. If reading is a part of that, and a
-            store repeats many of its requests or keeps little of what it reads, a second sentence says so.
+        bottleneck: One sentence: what limits the throughput, and how one can tell. It is made when it is first read. If
+            counters alone do not tell what threads wait for, a running pipeline's threads are looked at then, for some
+            milliseconds. If reading is a part of the limit, and a store repeats many of its requests or keeps little of
+            what it reads, a second sentence says so.
         stores: The counts that each store of `spdl.store` in this process has counted in the meantime, no matter who
             read from it; those that did nothing, and those that count nothing, are left out.
         edges: The graph: pairs of places in ``stages``, of one that passes results on and one that takes them.
