@@ -1,13 +1,14 @@
 """A pytest plugin that runs the ring of cases that is asked for: quick (`make test`), all or long.
 
-The quick ring has all cases that cost little, as recorded in ``costs.json`` (see ``tests/costs.py``). Of a test whose
-cases are all dear it has the cheapest, if that costs less than `DEAREST`, and of each folder it has one case at least.
-Cases marked ``long`` are in the long ring alone.
+The quick ring has the cases that cost little, as recorded in ``costs.json`` (see ``tests/costs.py``), but no more than
+`MOST` of a test. Of a test whose cases are all dear it has the cheapest, if that costs less than `DEAREST`, and of each
+folder it has one case at least. Cases marked ``long`` are in the long ring alone.
 """
 
 from __future__ import annotations
 
 import subprocess
+import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 DEAREST = 0.3
 """The cost from which a case is not run for every change, even if it stands for others."""
+
+MOST = 16
+"""Of a test that has more cheap cases, so many are run for every change, unless the change touches their folder."""
 
 _ROOT = Path(__file__).parents[1]
 
@@ -48,7 +52,7 @@ _FOLDERS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rings")
     group.addoption("--ring", choices=["quick", "all", "long"], help="run the cases of this ring")
-    group.addoption("--since", metavar="REVISION", help="quick ring: also the dear cases of what changed since then")
+    group.addoption("--since", metavar="REVISION", help="quick ring: also the other cases of what changed since then")
     group.addoption("--budget", type=float, default=300, metavar="SECONDS", help="CPU-seconds for the cases of --since")
 
 
@@ -62,7 +66,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = quick([item.nodeid for item in wanted], costs)
         if since := config.getoption("since"):
             places = touched(_changed(since))
-            chosen |= within([item.nodeid for item in wanted], costs, places, config.getoption("budget"))
+            others = [item.nodeid for item in wanted if item.nodeid not in chosen]
+            chosen |= within(others, costs, places, config.getoption("budget"))
         wanted = [item for item in wanted if item.nodeid in chosen]
     kept = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
@@ -80,12 +85,21 @@ def quick(cases: Iterable[str], costs: dict[str, float]) -> set[str]:
     for case in cases:
         tests[case.partition("[")[0]].append(case)
         folders[case.partition("::")[0].rpartition("/")[0]].append(case)
-    chosen = {_cheapest(of_folder, costs) for of_folder in folders.values()}
+    chosen: set[str] = set()
     for of_test in tests.values():
         cheapest = _cheapest(of_test, costs)
         cheap = [case for case in of_test if costs.get(case, 0) < DEAR]
-        chosen.update(cheap or ([cheapest] if costs[cheapest] < DEAREST else []))
+        chosen.update(_draw(cheap) or ([cheapest] if costs[cheapest] < DEAREST else []))
+    for of_folder in folders.values():
+        if chosen.isdisjoint(of_folder):
+            chosen.add(_cheapest(of_folder, costs))
     return chosen
+
+
+def _draw(cases: list[str]) -> list[str]:
+    # By their names' checksums: of a product of parameters, each n-th case would have few values of some. A new case
+    # changes little.
+    return sorted(cases, key=lambda case: zlib.crc32(case.encode()))[:MOST]
 
 
 def _cheapest(cases: list[str], costs: dict[str, float]) -> str:
@@ -112,11 +126,12 @@ def touched(paths: Iterable[str]) -> set[str]:
 
 
 def within(cases: Iterable[str], costs: dict[str, float], places: set[str], budget: float) -> set[str]:
-    """Return the dear cases of these places, from the cheapest on, as far as the CPU-seconds go."""
+    """Return the cases of these places, from the cheapest on, as far as the CPU-seconds go."""
     chosen = set()
-    dear = [case for case in cases if case in costs and any(_is_in(case, place) for place in places)]
-    for case in sorted(dear, key=lambda case: (costs[case], case)):
-        budget -= costs[case]
+    # What is not recorded costs less than DEAR, and a third of it on average.
+    prices = {case: costs.get(case, DEAR / 3) for case in cases if any(_is_in(case, place) for place in places)}
+    for case in sorted(prices, key=lambda case: (prices[case], case)):
+        budget -= prices[case]
         if budget < 0:
             break
         chosen.add(case)

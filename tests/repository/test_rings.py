@@ -25,6 +25,16 @@ def test_quick_ring_has_one_case_of_a_test_whose_cases_are_dear() -> None:
     assert rings.quick(CASES[:3], COSTS) == {CASES[0], CASES[2]}
 
 
+def test_quick_ring_has_some_cases_of_a_test_that_has_many() -> None:
+    cases = [f"tests/a/test_a.py::test_many[{a}-{b}]" for a in range(10) for b in range(10)]
+    chosen = rings.quick(cases, {})
+    assert len(chosen) == rings.MOST
+    assert len({case.partition("-")[0] for case in chosen}) > 5
+    assert len({case.partition("-")[2] for case in chosen}) > 5
+    # One case more replaces one of them at most.
+    assert len(chosen - rings.quick([*cases, "tests/a/test_a.py::test_many[new]"], {})) <= 1
+
+
 @pytest.mark.parametrize(("cost", "chosen"), [(0.29, True), (0.3, False)])
 def test_quick_ring_leaves_out_what_costs_too_much(cost: float, *, chosen: bool) -> None:
     assert ("f.py::test_b" in rings.quick(["f.py::test_a", "f.py::test_b"], {"f.py::test_b": cost})) is chosen
@@ -64,6 +74,7 @@ def test_budget_takes_the_cheapest_of_what_changed() -> None:
     assert rings.within(cases, known, {"tests/a"}, 10) == set(COSTS)
     assert rings.within(cases, known, {"tests/a"}, 1) == {CASES[2]}
     assert rings.within(cases, known, {"tests/a/test_a.py"}, 0.1) == set()
+    assert rings.within([*cases, CASES[0]], known, {"tests/a/test_a.py"}, 0.1) == {CASES[0]}
 
 
 def test_record_keeps_other_cases_and_forgets_cheap_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
