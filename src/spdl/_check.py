@@ -129,7 +129,7 @@ def check_choice(argument: str, value: object, choices: tuple[str | None, ...]) 
     """Raise ValueError unless the value is one of the choices."""
     if not ((value is None or isinstance(value, str)) and value in choices):
         *others, last = map(repr, choices)
-        refuse(ValueError, argument, f"{', '.join(others)} or {last}", value)
+        refuse(ValueError, argument, f"{', '.join(others)} or {last}" if others else last, value)
 
 
 def check_instance(

@@ -146,3 +146,14 @@ def test_geometry_maps_points_and_boxes_as_float64_does(
 def test_wrong_geometry_is_refused(fields: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ImageAugment(**fields)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_geometry_refuses_other_shapes(library: str) -> None:
+    make_array = pytest.importorskip(library).zeros
+    geometry = Geometry(np.eye(2, 3), (8, 8), (8, 8))
+    for call, shape in ((geometry.boxes, (3, 6)), (geometry.points, (3, 3)), (geometry.points, ())):
+        with pytest.raises(ValueError, match="The last dimension must be"):
+            call(make_array(shape))
+    assert geometry.boxes(make_array(0)).shape == (0, 4)
+    assert geometry.points([]).shape == (0, 2)

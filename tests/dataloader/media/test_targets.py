@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.dataloader.media.image_loading import BROKEN, COUNT, make
 from tests.dataloader.media.test_geometry import augments, places
 
-from spdl.dataloader import Boxes, ImageAugment, Jagged, Keypoints, Polygons, Values
+from spdl.dataloader import Boxes, ImageAugment, InstanceMasks, Jagged, Keypoints, Mask, Polygons, Values
 from spdl.io import LoadError
 
 if TYPE_CHECKING:
@@ -35,12 +35,17 @@ def moved(matrix: Any, points: Any) -> Any:
     return points @ matrix[:, :2].T + matrix[:, 2]
 
 
+def ends(geometry: Geometry, boxes: Any) -> tuple[Any, Any]:
+    corners = np.stack([moved(geometry.matrix, boxes[:, [x, y]]) for x in (0, 2) for y in (1, 3)])
+    return corners.min(0), corners.max(0)
+
+
 def expected_boxes(boxes: Any, geometry: Geometry, min_visibility: float) -> tuple[Any, Any, Any, Any]:
     """Return what is left of boxes, whether each stays, and its area then and before, in float64."""
     boxes = np.array(boxes, np.float64).reshape(-1, 4)
-    corners = np.stack([moved(geometry.matrix, boxes[:, [x, y]]) for x in (0, 2) for y in (1, 3)])
-    low, high = corners.min(0), corners.max(0)
+    low, high = ends(geometry, boxes)
     area = (high - low).prod(1)
+    low, high = ends(geometry, np.clip(boxes, 0, 2 * (WIDTH, HEIGHT)))
     low, high = (np.clip(each, 0, geometry.size) for each in (low, high))
     left = (high - low).prod(1)
     return np.hstack([low, high]), (left > 0) & (left >= min_visibility * area), left, area
@@ -103,7 +108,8 @@ def test_keypoints_are_those_of_the_matrix(people: list[Any], augment: ImageAugm
             (x, y), visibility = places_of[name], person[name][2]
             if min(abs(x), abs(x - 16), abs(y), abs(y - 16)) < 1e-6:
                 continue
-            inside = 0 < x < 16 and 0 < y < 16 and visibility
+            own_x, own_y = person[name][:2]
+            inside = 0 < x < 16 and 0 < y < 16 and 0 <= own_x < WIDTH and 0 <= own_y < HEIGHT and visibility
             expected = (x, y, visibility) if inside else (0, 0, 0)
             np.testing.assert_allclose(person_found[number], expected, atol=1e-4)
 
@@ -199,6 +205,48 @@ def samples(batches: Any) -> list[tuple[int, bytes]]:
     return found
 
 
+def test_instance_masks_take_bitmaps_and_none_reaches_into_a_border() -> None:
+    bitmaps = np.zeros((2, HEIGHT, WIDTH), bool)
+    bitmaps[0, 5:9, 3:] = bitmaps[1, :, :7] = True
+    around = [[[-9, -9, WIDTH + 9, -9, WIDTH + 9, HEIGHT + 9, -9, HEIGHT + 9]]]
+    source = [{"image": places(WIDTH, HEIGHT), "mask": each, "both": bitmaps, "around": around} for each in bitmaps * 1]
+    targets = {"mask": Mask(ignore_index=0), "both": InstanceMasks(), "around": InstanceMasks()}
+    for augment in ("eval", ImageAugment(scale=None, zoom=(0.5, 0.9), zoom_from="fit", quarter_turns=True)):
+        (batch,) = make(source, 2, targets=targets, augment=augment, mode="pad", size=20)
+        for number, both in enumerate(batch.both):
+            np.testing.assert_array_equal(both[number], batch.mask[number])
+        for geometry, (around_found,) in zip(batch.geometry, batch.around, strict=True):
+            low, high = (np.rint(each[0]).astype(int) for each in ends(geometry, np.array([[0, 0, WIDTH, HEIGHT]])))
+            expected = np.zeros((20, 20), np.uint8)
+            expected[low[1] : high[1], low[0] : high[0]] = 1
+            np.testing.assert_array_equal(around_found, expected)
+
+
+def test_boxes_with_all_of_their_area_stay() -> None:
+    boxes = [[0, 0, WIDTH, HEIGHT], *([x / 7, 1 / 3, x / 7 + 0.1, 2 / 3] for x in range(250))]
+    source = [{"image": places(WIDTH, HEIGHT), "boxes": boxes}]
+    for size in range(3, 40):
+        (batch,) = make(source, targets={"boxes": Boxes(min_visibility=1.0)}, size=size, mode="stretch")
+        assert len(batch.boxes[0]) == len(boxes)
+
+
+def test_outlines_that_make_no_sense_say_which_target_takes_them() -> None:
+    for target, value, message in (
+        (Polygons(), np.ones((1, 8, 8), np.uint8), "array of two dimensions, as masks are: see InstanceMasks"),
+        (
+            Polygons(),
+            [{"size": [8, 8], "counts": [64]}],
+            "run-length encoding, which has no corners: see InstanceMasks",
+        ),
+        (Polygons(), [[1, 1, 5, 1, 5, 5]], "an object must have a list of polygons, got the numbers of one"),
+        (InstanceMasks(), np.ones((1, 8, 7), np.uint8), r"as large as its image, \(8, 8\), got \(8, 7\)"),
+        (InstanceMasks(), np.ones((1, 8, 8)), "a mask must have ints or bools, got float64"),
+    ):
+        source = [{"image": places(8, 8), "outlines": value}]
+        with pytest.raises(LoadError, match=message):
+            list(make(source, targets={"outlines": target}))
+
+
 @pytest.mark.parametrize("on_error", ["skip", "refill"])
 def test_targets_stay_with_their_images_at_every_cut(broken: ImageFolder, photos: ImageFolder, on_error: str) -> None:
     options: dict[str, Any] = {"targets": TARGETS, "augment": "train", "shuffle": True, "seed": 2}
@@ -228,7 +276,7 @@ def test_targets_that_make_no_sense_fail_their_sample() -> None:
     for changes, message in (
         ({"boxes": [[5, 0, 4, 4]]}, "`boxes`: box 0 ends before it begins, taken as 'xyxy'"),
         ({"boxes": [[0, 0, 4]]}, "`boxes`: its elements must be numbers of the shape"),
-        ({"boxes": [[0, 0, 4, float("nan")]]}, "`boxes`: its numbers must be finite"),
+        ({"boxes": [[0, 0, 4, float("nan")]]}, "`boxes`: its numbers must be from -1,000,000,000 to"),
         ({"boxes": None}, "`boxes`: it must be a list"),
         ({"ids": [1, 2]}, "`ids`: it has 2 elements, and `boxes` has 1 boxes"),
         ({"ids": [0.5]}, "`ids`: it has numbers that int64 cannot hold"),
@@ -253,7 +301,7 @@ def test_targets_that_make_no_sense_fail_their_sample() -> None:
         ({"targets": {"size": Boxes()}}, ValueError, "rename 'size'"),
         ({"targets": TARGETS, "ragged": "rows"}, ValueError, "`ragged` must be 'list', 'pad' or 'offsets'"),
         ({"targets": TARGETS, "ragged": {"label": "pad"}}, ValueError, "`ragged` must be layouts of fields"),
-        ({"targets": {"a": Polygons()}, "ragged": {"a": "pad"}}, ValueError, r"`ragged\['a'\]` must be"),
+        ({"targets": {"a": Polygons()}, "ragged": {"a": "pad"}}, ValueError, r"`ragged\['a'\]` must be 'list'"),
         ({"ragged": "pad"}, ValueError, "`ragged` must be left out without `targets`"),
         ({"targets": {}, "views": [ImageAugment()]}, ValueError, "`targets` must be None with `views`"),
         ({"views": [ImageAugment(vertical_flip=1)]}, ValueError, "`views` must be without `quarter_turns`"),
@@ -273,6 +321,7 @@ def test_wrong_targets_are_refused(options: dict[str, Any], error: type[Exceptio
         (lambda: Keypoints(3, swap=[(0, 3)]), "`swap` must be pairs of numbers of points, from 0 to 2"),
         (lambda: Keypoints(3, swap=[(0, 1), (1, 2)]), "`swap` must be pairs"),
         (lambda: Keypoints(swap=[(0, 1)]), "`swap` must be empty without `count`"),
+        (lambda: Values("uint8", pad_value=-1), "`pad_value` must be a number that uint8 can hold"),
         (lambda: Values("str"), "`dtype` must be a dtype of bools, ints or floats"),
     ],
 )

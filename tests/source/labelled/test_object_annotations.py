@@ -79,19 +79,28 @@ def changed(part: str, number: int, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("annotations", "message"),
     [
-        ({}, "must have a list 'images' of records with an `id`"),
-        ({**COCO, "annotations": [{"image_id": 2}]}, "must have a list 'annotations' of records with an `id`"),
-        (changed("images", 0, id=2), "Two records of 'images' in `annotations` have the same `id`"),
+        ({}, "must have a list 'images' of records, each with a number or text as `id`"),
+        (
+            {**COCO, "annotations": [{"image_id": 2}]},
+            "must have a list 'annotations' of records, each with a number or text as `id`",
+        ),
+        (
+            changed("images", 0, id=2),
+            "Two records of 'images' in `annotations` have the `id` 2: each must have its own",
+        ),
         (changed("images", 0, file_name="../b.jpg"), "The image 9 of `annotations` must have a `file_name` below"),
         (changed("images", 0, file_name="/b.jpg"), "must have a `file_name` below the folder"),
         (changed("annotations", 0, image_id=3), "The annotation 11 of `annotations` is of the image 3, which is not"),
         (changed("annotations", 0, category_id=3), "The annotation 11 .* must have the id of one of its categories"),
         (changed("annotations", 2, bbox=[1, 2, -3, 4]), "The annotation 13 .* must have the numbers left, top, width"),
-        (changed("annotations", 2, bbox=None), "must have the numbers left, top, width and height as its `bbox`"),
+        (
+            changed("annotations", 2, bbox=None),
+            "must have the numbers left, top, width and height, no size below 0, as its `bbox`",
+        ),
         (changed("annotations", 2, keypoints=[1, 2]), "must have a list of x, y and visibility for each point"),
         (changed("annotations", 2, segmentation=None), "must have polygons or a run-length encoding"),
         (changed("annotations", 2, area="large"), "must have a number as its `area`"),
-        ({**COCO, "images": [], "annotations": []}, "`annotations` must be annotations of images"),
+        ({**COCO, "images": [], "annotations": []}, "`annotations` must have an image"),
     ],
 )
 def test_coco_names_what_is_wrong(annotations: Any, message: str) -> None:
@@ -162,10 +171,13 @@ def test_voc_has_the_objects_of_each_image(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("<annotation>", "must be XML as VOC has it"),
-        (f"<a>{voc_object('unicorn', (1, 1, 2, 2))}</a>", "must be of a class in `classes`, got 'unicorn'"),
-        (f"<a>{voc_object('cat', (1, 1, 2, 'x'))}</a>", "must have four numbers"),
-        ("<a><object><name>cat</name></object></a>", "must have <bndbox>"),
-        ("<a><object><bndbox/></object></a>", "must have <xmin>"),
+        (
+            f"<annotation>{voc_object('unicorn', (1, 1, 2, 2))}</annotation>",
+            "must be of a class in `classes`, .*, got 'unicorn'",
+        ),
+        (f"<annotation>{voc_object('cat', (1, 1, 2, 'x'))}</annotation>", "must have four numbers"),
+        ("<annotation><object><name>cat</name></object></annotation>", "must have <bndbox>"),
+        ("<annotation><object><bndbox/></object></annotation>", "must have <xmin>"),
     ],
 )
 def test_voc_names_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:

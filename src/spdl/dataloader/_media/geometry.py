@@ -68,9 +68,9 @@ class Geometry:
             that are cut off are outside of the size.
 
         Raises:
-            TypeError, ValueError, IndexError: If they are not numbers of that shape.
+            TypeError, ValueError: If they are not numbers of that shape.
         """
-        return self._map(_floats(points))
+        return self._map(_floats(points, 2))
 
     def boxes(self, boxes: Any) -> Any:
         """Return where boxes of the original image are in the batch.
@@ -83,9 +83,9 @@ class Geometry:
             that is turned becomes the smallest upright one around it. They are not clipped.
 
         Raises:
-            TypeError, ValueError, IndexError: If they are not numbers of that shape.
+            TypeError, ValueError: If they are not numbers of that shape.
         """
-        corners = self._map(_floats(boxes)[..., _CORNERS])
+        corners = self._map(_floats(boxes, 4)[..., _CORNERS])
         if _is_tensor(corners):
             return sys.modules["torch"].cat([corners.amin(-2), corners.amax(-2)], -1)
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
@@ -110,13 +110,20 @@ class Geometry:
 _CORNERS = [[0, 1], [2, 1], [0, 3], [2, 3]]
 
 
-def _floats(values: Any) -> Any:
+def _floats(values: Any, last: int) -> Any:
     import numpy as np  # noqa: PLC0415
 
     if _is_tensor(values):
-        return values if values.is_floating_point() else values.double()
-    array = np.asarray(values)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+        found = values if values.is_floating_point() else values.double()
+    else:
+        array = np.asarray(values)
+        found = array if array.dtype.kind == "f" else array.astype(np.float64)
+    if found.shape == (0,):
+        # A list of none of them.
+        return found.reshape(0, last)
+    if not found.shape or found.shape[-1] != last:
+        raise ValueError(f"The last dimension must be {last}, got numbers of the shape {tuple(found.shape)}.")
+    return found
 
 
 def _is_tensor(values: Any) -> bool:

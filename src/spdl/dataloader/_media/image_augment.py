@@ -61,8 +61,8 @@ class ImageAugment:
         grayscale: The probability that an image becomes gray.
         blur: The probability of a Gaussian blur.
         blur_sigma: The least and the greatest standard deviation of a blur, in pixels of the result.
-        blur_kernel: The pixels across which a blur weighs, an odd number. None takes the next odd number to a tenth of
-            the shorter side, as SimCLR does: 23 of 224 pixels.
+        blur_kernel: The pixels across which a blur weighs, an odd number. None takes a tenth of the shorter side,
+            rounded down, and one more if that is even, as SimCLR does: 23 of 224 pixels.
         solarize: The probability that the values from `solarize_threshold` on are inverted.
         solarize_threshold: The least value that is inverted, of 0 to 255.
         posterize: The probability that all values keep only their `posterize_bits` upper bits.

@@ -33,7 +33,7 @@ from spdl.io import (
     to_numpy,
 )
 from spdl.io._shared import load_image_views, load_placed_batch
-from spdl.source import EpochOrder
+from spdl.source import CocoDetection, EpochOrder, VOCDetection
 
 
 class ImageReader(MediaReader):
@@ -338,6 +338,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
         }
         self.options = make_options(size, options, given)
         reader: MediaReader
+        if targets is None:
+            _refuse_unmoved(source)
         if targets is None and ragged != "list":
             refuse(ValueError, "ragged", "left out without `targets`, whose layout it is", ragged)
         if views is None:
@@ -375,6 +377,19 @@ class ImageLoader(MediaLoader[ImageBatch]):
             prefetch=prefetch,
             timeout=timeout,
         )
+
+
+def _refuse_unmoved(source: object) -> None:
+    """Raise TypeError if samples have places in the original image, which nothing moves."""
+    fields: tuple[str, ...] = ("boxes",) if isinstance(source, VOCDetection) else ()
+    if isinstance(source, CocoDetection):
+        fields = source.fields
+    for name, target in (("boxes", "Boxes()"), ("keypoints", "Keypoints(...)"), ("segmentation", "InstanceMasks()")):
+        if name in fields:
+            raise TypeError(
+                f"`targets` must say how {name!r} of {type(source).__name__} move with their images: pass "
+                f"targets={{{name!r}: {target}, ...}}, or leave them out of the source."
+            )
 
 
 def _count_classes(source: object) -> int | None:

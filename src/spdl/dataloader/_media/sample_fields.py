@@ -165,7 +165,7 @@ def to_array(value: Any) -> Any:
         return np.asarray(value)
     # Another thread may just be importing torch, whose subclasses have other modules.
     if hasattr(type(value), "new_tensor") and hasattr(value, "numpy"):
-        return value.numpy()
+        return value.detach().numpy()
     return None
 
 

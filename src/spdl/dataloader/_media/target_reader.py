@@ -9,7 +9,7 @@ from spdl._check import check_choice, check_instance, check_str, refuse, show
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.ragged import Ragged, RaggedLayout, lay_out, to_objects
 from spdl.dataloader._media.sample_fields import check_names, gather, to_array
-from spdl.dataloader._media.targets import Boxes, Mask, Target
+from spdl.dataloader._media.targets import Boxes, Mask, Target, find_seen
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import to_numpy
 from spdl.io._shared import load_masks
@@ -82,7 +82,7 @@ class TargetReader:
         for name in columns.keys() - self._others:
             for place, value in zip(columns["index"], columns[name], strict=True):
                 array = to_array(value)
-                if isinstance(value, list | tuple) or (array is not None and array.ndim):
+                if isinstance(value, list | tuple | Mapping) or (array is not None and array.ndim):
                     accepted = "a single value in a field that `targets` does not mention"
                     remedy = f"If it is a list of numbers, say which: targets={{..., {name!r}: Values(...)}}."
                     refuse(TypeError, f"source[{place}].{name}", accepted, value, remedy)
@@ -163,7 +163,7 @@ class TargetReader:
                     rows = _keep(rows, kept[target.of], target.of)
                 rows = target._move(rows, geometry, drawn)  # noqa: SLF001
                 if isinstance(target, Boxes):
-                    rows, kept[name] = target._clip(rows, geometry.size)  # noqa: SLF001
+                    rows, kept[name] = target._clip(rows, find_seen(geometry))  # noqa: SLF001
             except (TypeError, ValueError) as error:
                 raise type(error)(f"`{name}`: {error}") from None
             found.append((name, rows))
@@ -202,7 +202,7 @@ class TargetReader:
                 if target.of is not None:
                     rows[name] = _keep(rows[name], kept[target.of], target.of)
                 if isinstance(target, Boxes):
-                    rows[name], kept[name] = target._clip(rows[name], (width, height))  # noqa: SLF001
+                    rows[name], kept[name] = target._clip(rows[name], (0, 0, width, height))  # noqa: SLF001
             except (TypeError, ValueError) as error:
                 raise type(error)(f"`{name}`, as `transform` returned it: {error}") from None
         return rows, {name: value for name, value in returned.items() if name not in rows}

@@ -25,6 +25,9 @@ BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
 
 _SHARE = "a number from 0 to 1"
 
+_FARTHEST = 10**9
+"""No image has pixels that are farther from its edge."""
+
 
 class Target(abc.ABC):
     """How a field of samples moves with its image. Its value is a list of rows, such as boxes."""
@@ -78,9 +81,11 @@ class Mask:
     each pixel has the id of the pixel of the mask in which its centre lies.
 
     Args:
-        ignore_index: The id of pixels outside the image. Losses have an argument of this name.
+        ignore_index: The id of pixels outside the image, from 0 to 65535. Losses have an argument of this name, which
+            PyTorch sets to -100 unless it is passed.
         dtype: The type of the ids in batches: ``"int64"``, as losses take it, or ``"uint8"``, ``"uint16"`` or
-            ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold fail their samples.
+            ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold, or beyond 0 to 65535,
+            fail their samples.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -114,8 +119,9 @@ class Boxes(Target):
     """A field of samples with boxes around objects, for ``ImageLoader(..., targets=...)``.
 
     A sample's value is a list of boxes or an array (N, 4), in pixels of the original image, from its left and upper
-    edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to the image. A box that
-    has no area there is dropped, together with the rows of other fields that belong to it.
+    edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to what can be seen of the
+    image: none reaches into a border. A box that has no area there is dropped, together with the rows of other fields
+    that belong to it.
 
     Args:
         format: ``"xyxy"``: left, top, right and bottom; ``"xywh"``: left, top, width and height, as COCO has it;
@@ -164,13 +170,15 @@ class Boxes(Target):
         moved: Array = geometry.boxes(rows)
         return moved
 
-    def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
-        """Return boxes without what lies outside of the image, in the format of batches, and which of them stay."""
+    def _clip(self, boxes: Array, seen: tuple[float, float, float, float]) -> tuple[Array, Array]:
+        """Return the parts of boxes that can be seen, in the format of batches, and which of the boxes stay."""
         import numpy as np  # noqa: PLC0415
 
-        clipped = np.clip(boxes, 0, (*size, *size))
+        left, top, right, bottom = seen
+        clipped = np.clip(boxes, (left, top, left, top), (right, bottom, right, bottom))
         before, after = (np.prod(each[:, 2:] - each[:, :2], 1) for each in (boxes, clipped))
-        kept = (after > 0) & (after >= self.min_visibility * before)
+        # Moving a whole box rounds its sides.
+        kept = (after > 0) & (after >= self.min_visibility * before * (1 - 1e-6))
         return self._write(clipped[kept]), kept
 
     def _write(self, boxes: Array) -> Array:
@@ -196,7 +204,7 @@ class Keypoints(Target):
     Args:
         count: How many points each object has, such as the 17 of COCO. None: the points belong to no objects.
         visibility: Whether each point has a third number, as in COCO: 0 is a point that was not marked. Points that
-            were not marked, or are cut off, are (0, 0, 0) in batches.
+            were not marked, or lie outside of what can be seen of the image, are (0, 0, 0) in batches.
         swap: Pairs of points that change places if the image is mirrored, such as the left and the right eye.
         of: The name of the field of `Boxes` whose objects have the points: with a box that is dropped, its points are,
             too.
@@ -246,7 +254,11 @@ class Keypoints(Target):
     def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
         import numpy as np  # noqa: PLC0415
 
-        moved = self._hide(np.concatenate([geometry.points(rows[..., :2]), rows[..., 2:]], -1), geometry.size)
+        points, more = rows[..., :2], rows[..., 2:]
+        if self.visibility:
+            # What lies outside of the original is not in its border either.
+            more = more * ((points >= 0) & (points < geometry.original)).all(-1, keepdims=True)
+        moved = self._hide(np.concatenate([geometry.points(points), more], -1), geometry.size)
         if geometry.mirrors and self.swap:
             order = np.arange(self.count or 0)
             for first, second in self.swap:
@@ -321,9 +333,10 @@ class Polygons(Target):
 class InstanceMasks(Target):
     """A field of samples with a mask for each object, for ``ImageLoader(..., targets=...)``.
 
-    A sample's value has polygons or a run-length encoding for each object, as COCO's ``segmentation`` has them. In a
-    batch they are masks, uint8 (N, height, width): 1 in the object, and 0 elsewhere. Polygons are moved first
-    and then filled, by COCO's rule.
+    A sample's value has polygons or a run-length encoding for each object, as COCO's ``segmentation`` has them, or an
+    array (H, W), as large as its image, that is 0 outside of the object; an array (N, H, W) has N of them. In a batch
+    they are masks, uint8 (N, height, width): 1 in the object, and 0 elsewhere. Polygons are moved first and then
+    filled, by COCO's rule.
 
     Args:
         of: The name of the field of `Boxes` whose objects have the masks: with a box that is dropped, its mask is, too.
@@ -351,28 +364,35 @@ class InstanceMasks(Target):
         _check_of(self.of)
 
     def _read(self, value: Any) -> list[Any]:
-        return [
-            each if isinstance(each, Mapping) else [_polygon(polygon) for polygon in _rows(each)]
-            for each in _rows(value)
-        ]
+        return [_outline(each) for each in _rows(value)]
 
     def _move(self, rows: list[Any], geometry: Geometry, place: Place) -> Array:
         import numpy as np  # noqa: PLC0415
 
         width, height = geometry.size
+        own_width, own_height = geometry.original
         found = np.zeros((len(rows), height, width), np.uint8)
-        encodings = [number for number, each in enumerate(rows) if isinstance(each, Mapping)]
-        polygons = [number for number in range(len(rows)) if number not in encodings]
+        polygons = [number for number, each in enumerate(rows) if isinstance(each, list)]
         if polygons:
             outlines = [[geometry.points(it).ravel() for it in rows[number]] for number in polygons]
-            found[polygons] = coco_masks(outlines, width=width, height=height)
-        if encodings:
-            own_width, own_height = geometry.original
+            left, top, right, bottom = (round(edge) for edge in find_seen(geometry))
+            whole = coco_masks(outlines, width=width, height=height)
+            found[polygons, top:bottom, left:right] = whole[:, top:bottom, left:right]
+        if encodings := [number for number, each in enumerate(rows) if isinstance(each, Mapping)]:
             whole = coco_masks([rows[number] for number in encodings], width=own_width, height=own_height)
-            count = len(encodings)
-            buffer, _ = load_masks(list(whole), width=width, height=height, places=[place] * count)
+            rows = rows.copy()
+            for number, mask in zip(encodings, whole, strict=True):
+                rows[number] = mask
+        if bitmaps := [number for number in range(len(rows)) if not isinstance(rows[number], list)]:
+            masks = [rows[number] for number in bitmaps]
+            for mask in masks:
+                if mask.shape != (own_height, own_width):
+                    raise ValueError(
+                        f"a mask must be as large as its image, {(own_height, own_width)}, got {mask.shape}"
+                    )
+            buffer, _ = load_masks(masks, width=width, height=height, places=[place] * len(masks))
             assert buffer is not None
-            found[encodings] = to_numpy(buffer)
+            found[bitmaps] = to_numpy(buffer)
         return found
 
     def _take(self, value: Any, size: Size) -> Array:
@@ -429,14 +449,19 @@ class Values(Target):
         object.__setattr__(self, "shape", tuple(positive("shape", side) for side in self.shape))
         _check_of(self.of)
         check_number("pad_value", self.pad_value)
+        with np.errstate(all="ignore"):
+            if self.dtype.kind != "f" and np.array(self.pad_value).astype(self.dtype) != self.pad_value:
+                refuse(ValueError, "pad_value", f"a number that {self.dtype} can hold", self.pad_value)
 
     def _read(self, value: Any) -> Array:
         import numpy as np  # noqa: PLC0415
 
         rows: Array = _numbers(value, self.shape)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             converted: Array = rows.astype(self.dtype)
-        if converted.dtype.kind != "f" and not np.array_equal(converted, rows):
+        is_float = converted.dtype.kind == "f"
+        same = np.isfinite(converted) == np.isfinite(rows) if is_float else converted == rows
+        if not same.all():
             raise ValueError(f"it has numbers that {converted.dtype} cannot hold: {show(value)}")
         return converted
 
@@ -512,22 +537,49 @@ def _floats(value: Any, shape: tuple[int, ...]) -> Array:
     import numpy as np  # noqa: PLC0415
 
     floats = _numbers(value, shape).astype(np.float64)
-    if not np.isfinite(floats).all():
-        raise ValueError(f"its numbers must be finite, got {show(value)}")
+    if not (abs(floats) <= _FARTHEST).all():
+        raise ValueError(f"its numbers must be from {-_FARTHEST:,} to {_FARTHEST:,}, got {show(value)}")
     return floats
+
+
+def find_seen(geometry: Geometry) -> tuple[float, float, float, float]:
+    """Return the left, top, right and bottom of the part of the image in the batch that shows the original one."""
+    left, top, right, bottom = geometry.boxes((0.0, 0.0, *map(float, geometry.original))).tolist()
+    width, height = geometry.size
+    return max(left, 0), max(top, 0), min(right, width), min(bottom, height)
+
+
+def _outline(value: Any) -> Any:
+    """Return polygons, a run-length encoding or a mask of 0 and 1."""
+    import numpy as np  # noqa: PLC0415
+
+    if isinstance(value, Mapping):
+        return value
+    mask = to_array(value)
+    if mask is None or mask.ndim != 2:  # noqa: PLR2004 - sides.
+        return [_polygon(polygon) for polygon in _polygons(value)]
+    if mask.dtype.kind not in "bui":
+        raise TypeError(f"a mask must have ints or bools, got {mask.dtype}")
+    return (mask != 0).astype(np.uint8)
 
 
 def _polygons(value: Any) -> Sequence[Any]:
     if isinstance(value, Mapping):
         raise TypeError("an object's outline is a run-length encoding, which has no corners: see InstanceMasks")
-    return _rows(value)
+    if (array := to_array(value)) is not None and array.ndim == 2:  # noqa: PLR2004
+        raise TypeError("an object's outline is an array of two dimensions, as masks are: see InstanceMasks")
+    polygons = _rows(value)
+    if len(polygons) and not hasattr(type(polygons[0]), "__len__"):
+        raise TypeError(f"an object must have a list of polygons, got the numbers of one: {show(value)}")
+    return polygons
 
 
 def _polygon(value: Any) -> Array:
     import numpy as np  # noqa: PLC0415
 
     rows = _rows(value)
-    is_flat = len(rows) > 0 and not hasattr(type(rows[0]), "__len__")
+    array = to_array(value)
+    is_flat = len(rows) > 0 and (not hasattr(type(rows[0]), "__len__") if array is None else array.ndim == 1)
     if is_flat and len(rows) % 2:
         raise ValueError(f"a polygon must have an x and a y for each corner, got {len(rows)} numbers")
     points = _floats(value, ()).reshape(-1, 2) if is_flat else _floats(value, (2,))

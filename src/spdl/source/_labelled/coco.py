@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
-from spdl._check import check_flag, check_int, check_path, refuse, show, shown_place
+from spdl._check import check_flag, check_int, check_path, escaped, refuse, show, shown_place
 from spdl.io._shared import is_url
 from spdl.source._labelled.lists import fingerprint
 
@@ -80,28 +80,34 @@ class CocoDetection(Sequence[dict[str, Any]]):
     ) -> None:
         check_path("root", root)
         self.root = os.fsdecode(root)
+        if is_url(self.root) and "?" in self.root:
+            refuse(ValueError, "root", "a folder's URL without a query, since names follow it", shown_place(self.root))
         self.fields = _check_fields(fields)
         check_int("first_label", first_label, least=0)
         crowd, empty = check_flag("crowd", crowd), check_flag("empty", empty)
         where, content = _load(annotations)
         images, objects, categories = (_records(content, name, where) for name in _PARTS)
-        categories.sort(key=lambda category: category["id"])
+        # Files of other programs have texts as ids as well.
+        categories.sort(key=lambda category: (isinstance(category["id"], str), category["id"]))
         self.classes = [str(category.get("name", category["id"])) for category in categories]
         self.category_ids = [category["id"] for category in categories]
         labels = {number: label for label, number in enumerate(self.category_ids, first_label)}
-        of_image: dict[Any, list[Any]] = {image["id"]: [] for image in images}
+        of_image: dict[int | str, list[Any]] = {image["id"]: [] for image in images}
         for each in objects:
-            found = of_image.get(each.get("image_id"))
+            number: Any = each.get("image_id")
+            found = of_image.get(number) if _is_id(number) else None
             if found is None:
                 raise ValueError(
                     f"The annotation {each['id']} of {where} is of the image {show(each.get('image_id'))}, which is "
                     "not among its images."
                 )
+            if each.get("iscrowd", 0) not in {0, 1}:
+                raise _fault(each, where, "0 or 1", "iscrowd")
             if crowd or not each.get("iscrowd", 0):
                 found.append(each)
         kept = [image for image in images if empty or of_image[image["id"]]]
         if not kept:
-            refuse(ValueError, "annotations", f"annotations of images{'' if empty else ' with objects'}", where)
+            raise ValueError(f"{where} must have an image{'' if empty else ' with an object'}, and has none.")
         self._names = [_name(image, where) for image in kept]
         self._ids = [image["id"] for image in kept]
         chosen = [each for image in kept for each in of_image[image["id"]]]
@@ -170,7 +176,13 @@ def _load(annotations: Any) -> tuple[str, Mapping[str, Any]]:
         return "`annotations`", annotations
     check_path("annotations", annotations)
     where = os.fsdecode(annotations)
-    content = json.loads(Path(where).read_bytes())
+    if is_url(where):
+        remedy = "Pass what json.load returns for it."
+        refuse(ValueError, "annotations", "a path or the content of the JSON", shown_place(where), remedy)
+    try:
+        content = json.loads(Path(where).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where!r} must be JSON as COCO has it: {escaped(str(error))}") from None
     if not isinstance(content, dict):
         refuse(ValueError, "annotations", "a JSON object as COCO has it", where)
     return repr(where), content
@@ -178,13 +190,21 @@ def _load(annotations: Any) -> tuple[str, Mapping[str, Any]]:
 
 def _records(content: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     records = content.get(name)
-    if not isinstance(records, list) or not all(isinstance(each, dict) and "id" in each for each in records):
+    if not isinstance(records, list) or not all(isinstance(each, dict) and _is_id(each.get("id")) for each in records):
         raise ValueError(
-            f"{where} must have a list {name!r} of records with an `id`, as COCO's JSON for detection has."
+            f"{where} must have a list {name!r} of records, each with a number or text as `id`, as COCO's JSON has."
         )
-    if len({each["id"] for each in records}) != len(records):
-        raise ValueError(f"Two records of {name!r} in {where} have the same `id`.")
+    seen: set[int | str] = set()
+    for each in records:
+        if each["id"] in seen:
+            same = show(each["id"])
+            raise ValueError(f"Two records of {name!r} in {where} have the `id` {same}: each must have its own.")
+        seen.add(each["id"])
     return list(records)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _name(image: dict[str, Any], where: str) -> str:
@@ -219,7 +239,7 @@ def _boxes(objects: list[dict[str, Any]], labels: dict[Any, int], where: str) ->
             or not all(isinstance(side, int | float) and not isinstance(side, bool) for side in box)
             or not (box[2] >= 0 and box[3] >= 0)
         ):
-            raise _fault(each, where, "the numbers left, top, width and height", "bbox")
+            raise _fault(each, where, "the numbers left, top, width and height, no size below 0,", "bbox")
         left, top, width, height = box
         boxes.extend((left, top, left + width, top + height))
     return boxes
@@ -228,7 +248,8 @@ def _boxes(objects: list[dict[str, Any]], labels: dict[Any, int], where: str) ->
 def _labels(objects: list[dict[str, Any]], labels: dict[Any, int], where: str) -> array[int]:
     found = array("q")
     for each in objects:
-        label = labels.get(each.get("category_id"))
+        number = each.get("category_id")
+        label = labels.get(number) if _is_id(number) else None
         if label is None:
             raise _fault(each, where, "the id of one of its categories", "category_id")
         found.append(label)
@@ -259,5 +280,5 @@ _COLUMNS: dict[str, Any] = {
     "iscrowd": lambda objects, _, __: array("q", [int(each.get("iscrowd", 0)) for each in objects]),
     "segmentation": _segmentations,
     "keypoints": _keypoints,
-    "annotation_id": lambda objects, _, __: array("q", [each["id"] for each in objects]),
+    "annotation_id": lambda objects, _, __: [each["id"] for each in objects],
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, overload
 from xml.etree import ElementTree as ET
 
-from spdl._check import check_flag, check_path, check_str, refuse, shown_place
+from spdl._check import check_flag, check_path, check_str, escaped, refuse, show, shown_place
 from spdl.io._shared import is_url
 from spdl.source._labelled.lists import fingerprint
 
@@ -30,11 +30,14 @@ class _Voc(Sequence[dict[str, Any]]):
             refuse(ValueError, "root", "a folder of this machine", shown_place(self.root))
         self.image_set = check_str("image_set", image_set)
         path = Path(self.root, "ImageSets", self._LISTS, f"{image_set}.txt")
-        lines = path.read_text(encoding="utf-8").split("\n")
+        try:
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"The list {str(path)!r} must be text in UTF-8: {error}.") from None
         # Lists for one class have a second column.
         self._names = [line.split()[0] for line in lines if line.strip()]
         for name in self._names:
-            if "/" in name or name in {".", ".."}:
+            if "/" in name or "\0" in name or name in {".", ".."}:
                 raise ValueError(f"The list {str(path)!r} must have names of images without folders, got {name!r}.")
         if not self._names:
             refuse(ValueError, "image_set", "a list with names of images", str(path))
@@ -140,7 +143,7 @@ class VOCDetection(_Voc):
         >>> with tempfile.TemporaryDirectory() as root:
         ...     for name, text in (
         ...         ("ImageSets/Main/train.txt", "000005"),
-        ...         ("Annotations/000005.xml", f"<a><object><name>cat</name>{box}</object></a>"),
+        ...         ("Annotations/000005.xml", f"<annotation><object><name>cat</name>{box}</object></annotation>"),
         ...     ):
         ...         Path(root, name).parent.mkdir(parents=True)
         ...         _ = Path(root, name).write_text(text, encoding="utf-8")
@@ -162,17 +165,21 @@ class VOCDetection(_Voc):
     ) -> None:
         super().__init__(root, image_set)
         self.classes = list(VOC_CLASSES if classes is None else classes)
+        if isinstance(classes, str) or len(set(self.classes)) != len(self.classes):
+            refuse(ValueError, "classes", "an iterable of names, all of them different", classes)
         self._labels = {name: label for label, name in enumerate(self.classes, first_label)}
         self._difficult = check_flag("difficult", difficult)
 
     def _make(self, name: str) -> dict[str, Any]:
         path = Path(self.root, "Annotations", f"{name}.xml")
         try:
-            objects = ET.fromstring(path.read_bytes()).findall("object")  # noqa: S314 - expat bounds entities.
-        except ET.ParseError as error:
+            root = ET.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities.
+        except (ET.ParseError, ValueError, LookupError) as error:
             raise ValueError(f"{str(path)!r} must be XML as VOC has it: {error}.") from None
+        if root.tag != "annotation":
+            raise ValueError(f"{str(path)!r} must be an <annotation>, as VOC has it, got <{escaped(root.tag)}>.")
         boxes, labels = [], []
-        for each in objects:
+        for each in root.findall("object"):
             if self._difficult or _text(each, "difficult", path, "0") == "0":
                 boxes.append(_box(each, path))
                 labels.append(self._label(_text(each, "name", path), path))
@@ -181,7 +188,8 @@ class VOCDetection(_Voc):
 
     def _label(self, name: str, path: Path) -> int:
         if name not in self._labels:
-            raise ValueError(f"An object of {str(path)!r} must be of a class in `classes`, got {name!r}.")
+            known = show(self.classes)
+            raise ValueError(f"An object of {str(path)!r} must be of a class in `classes`, {known}, got {name!r}.")
         return self._labels[name]
 
 
