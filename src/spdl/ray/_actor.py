@@ -10,17 +10,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from spdl._ranges import Range
 from spdl.pipeline import PipelineStatistics, build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.budget import weigh
 from spdl.pipeline._engine.source_kinds import Placed
 from spdl.pipeline._for_loaders import NamedResults, Part
 from spdl.pipeline._state.passes import Leg, OnePass, Pass, Seeker, TooShortError, has_state, offers, seeker_in
-
-if TYPE_CHECKING:
-    from spdl._ranges import Range
 
 
 class ActorJob(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from torch.utils.data import IterableDataset
 
 from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.fetching import is_stateful
+from spdl.dataloader._pytorch.iterators import AnyLoader
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
 from spdl.dataloader._pytorch.samplers import (
     Part,
@@ -24,9 +25,6 @@ from spdl.dataloader._pytorch.samplers import (
     tell_epochs,
 )
 from spdl.pipeline._state.format import VERSION, check_state, sealed
-
-if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.iterators import AnyLoader
 
 _KIND = "PyTorchDataLoader"
 

@@ -9,13 +9,10 @@ import linecache
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from spdl.dataloader._thread_safety.objects import Objects
 from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, AnySearch, Args, Unproven, Value
-
-if TYPE_CHECKING:
-    from spdl.dataloader._thread_safety.objects import Objects
-
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -8,8 +8,9 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
 from spdl.dataloader._thread_safety.library_calls import escape
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
@@ -26,10 +27,6 @@ from spdl.dataloader._thread_safety.values import (
 )
 
 from .lookups import has_function
-
-if TYPE_CHECKING:
-    from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
-
 
 # The methods that an operation in place calls.
 _IN_PLACE = {

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
-
-if TYPE_CHECKING:
-    from typing import IO
 
 Read = Callable[[int], bytes]
 """Returns up to the given number of bytes, and none at the end."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Fetch = Callable[[int, int], bytes]
     """Reads that many bytes from a position on."""
 
-__all__ = ["read_headers_at_once"]
-
 # After this many members it is known how far apart they are.
 _ENOUGH = 64
 # Far members: what counts is how many requests are under way. A store has fewer of them if its server slows down.

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     Unsigned = np.ndarray[Any, np.dtype[np.uint64]]
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-__all__ = [
-    "KEY",
-    "SampleIndex",
-    "TarColumns",
-    "TarIndex",
-    "TarMember",
-    "TarSample",
-    "find_samples",
-    "group_samples",
-    "is_metadata",
-    "split_name",
-    "twice",
-]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.io._common.one_version import OneVersion
     from spdl.store import Entry
 
-__all__ = ["CachePath", "kept_arrays", "stored_tar_index"]
-
 CachePath: TypeAlias = str | os.PathLike[str] | None
 """A folder; None is one in the user's cache."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from spdl.io._archive.members import TarMember
 
-__all__ = ["BEFORE", "has_header", "not_there"]
-
 BEFORE = 8 * BLOCK
 """How many bytes in front of a content show what its header is, also if a pax header has its name."""
 

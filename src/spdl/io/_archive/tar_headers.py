@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     Read = Callable[[int, int], bytes]
     """Returns that many bytes from a position on; fewer only if the archive ends there."""
 
-__all__ = [
-    "BLOCK",
-    "Attributes",
-    "Found",
-    "ReadAhead",
-    "Walk",
-    "has_checksum",
-    "member_name",
-    "read_headers",
-    "read_number",
-    "read_pax",
-]
-
 # "LENGTH KEY=VALUE\n"; the length counts the whole record.
 _LENGTH = re.compile(rb"([0-9]{1,7}) ")
 _MAX_SIZE = (1 << 62) - 1

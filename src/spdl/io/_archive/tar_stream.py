@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeAlias
 
 from spdl._check import check_int
 from spdl.io._archive.decompress import decompressed, is_compressed
@@ -12,9 +13,6 @@ from spdl.io._array.array_io import ArrayInput, map_input
 from spdl.io._common.errors import FormatError, name_path
 from spdl.io._common.inputs import Readable, is_bytes, is_url, map_file, open_url, refuse_text_file, url_of
 from spdl.io._common.native import native
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _BLOCK = 512
 _CHUNK = 1 << 16

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._archive.decompress import Read
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spdl.io._archive.decompress import Read
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["pack_columns", "take_lists", "take_rows"]
-
 
 def take_rows(table: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return rows of a table of bytes, uint8 (N, width), as a new array."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from spdl.io._common.errors import LoadFailure
     from spdl.io._native import CPUBuffer
 
-__all__ = ["reduce_buffer", "restore_buffer"]
-
 _FIRST_WITH_BUFFERS = 5
 
 

@@ -363,11 +363,3 @@ def _side(name: str, side: int) -> int:
 def _checked(packets: VideoPackets) -> VideoPackets:
     check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
     return packets
-
-
-__all__ = [
-    "NvDecDecoder",
-    "decode_packets_nvdec",
-    "nvdec_decoder",
-    "streaming_load_video_nvdec",
-]

@@ -10,8 +10,6 @@ from spdl.io._common.native import native
 if TYPE_CHECKING:
     from spdl.io._native import AudioPackets, ImagePackets, VideoPackets
 
-__all__ = ["reduce_packets", "restore_packets"]
-
 _FIRST_WITH_BUFFERS = 5
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from spdl._check import refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Seconds: TypeAlias = float | Fraction | Decimal | str
 """A moment in seconds: a number, or the text of one, such as ``"1/30"``."""

@@ -12,8 +12,6 @@ from spdl.io._common.errors import FormatError
 if TYPE_CHECKING:
     from spdl.store import Entry, Store
 
-__all__ = ["ChangedError", "OneVersion", "describe", "find_version"]
-
 
 def describe(store: Store, path: str) -> Entry:
     """Return the size of an object, and its etag if the store lists such.

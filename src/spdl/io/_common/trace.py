@@ -6,20 +6,17 @@ import gc
 import logging
 import os
 import struct
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import IO, TYPE_CHECKING, TypeAlias, cast
+from types import TracebackType
+from typing import IO, TypeAlias, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
 from spdl._files import naming
 from spdl._program import command_words, program_name
 from spdl._trace_file import Events, trace_content, write_events
 from spdl.io._common.native import native
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from types import TracebackType
 
 _LOG = logging.getLogger("spdl.io")
 

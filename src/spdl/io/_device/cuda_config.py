@@ -11,8 +11,6 @@ from typing import Any
 from spdl._check import check_int, refuse
 from spdl.io._common.storage import count_gpus
 
-__all__ = ["choose_device", "default_config", "local_rank"]
-
 Allocator = tuple[Callable[[int, int, int], int], Callable[[int], object]]
 
 _PER_THREAD_STREAM = 2

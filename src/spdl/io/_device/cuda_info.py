@@ -9,8 +9,6 @@ from importlib.util import find_spec
 
 from spdl.io._common.native import native
 
-__all__ = ["CUDAInfo", "CUDALibrary", "cuda_info", "search_packages"]
-
 
 @functools.cache
 def search_packages() -> None:

@@ -125,6 +125,3 @@ def convert_frames_of(
         allocator=device_config.allocator,
         kernel_folder=str(cache_folder() / "kernels"),
     )
-
-
-__all__ = ["convert_frames_of", "nv12_to_bgr", "nv12_to_rgb"]

@@ -129,6 +129,3 @@ def _mean_difference(device: int) -> float:
         return float("inf")
     pixels = [np.asarray(buffer).astype(np.int16) for buffer in (expected, native.transfer_to_host(loaded[0]))]
     return float(np.abs(pixels[0] - pixels[1]).mean())
-
-
-__all__ = ["WORTHWHILE", "GpuWork", "check_can_decode", "leaves_choice", "load_on_gpu"]

@@ -164,6 +164,3 @@ def _sides(inputs: Sequence[object], size: tuple[int | None, int | None]) -> tup
         msg = f"the images of a batch must have one size, {got}. Give both width and height."
         raise ValueError(msg)
     return kept.pop()
-
-
-__all__ = ["decode_image_nvjpeg", "load_image_batch_nvjpeg"]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["write_pictures"]
-
 
 def write_pictures(
     pictures: Sequence[Array], options: ImageOptions, *, num_threads: int = 1

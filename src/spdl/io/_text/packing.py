@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PackingCounts", "PackingRule", "check_align", "select_rows", "sum_counts"]
-
 # Best-fit has a list of rows for each space that may be left.
 _LONGEST = 2**24
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     Tokens: TypeAlias = NDArray[Any]
     Documents: TypeAlias = MappedDocuments | ReadDocuments | Sequence[Tokens]
 
-__all__ = ["RowWriter"]
-
 _LARGEST = 2**31
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MappedDocuments", "PackedRow", "PackedRows", "ReadDocuments"]
-
 
 class PackedRows(NamedTuple):
     """The parts of documents that make some rows.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
 from spdl.pipeline._elsewhere.worker_messages import Load, Name, NewLimits, Report, Work, Worker
 from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._report.sample import Extract
 from spdl.pipeline._state.lineage import Lineage
 from spdl.pipeline._state.origins import Foreign, Group, Result, Results, Root, context_of
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._report.sample import Extract
 
 
 class Sent:

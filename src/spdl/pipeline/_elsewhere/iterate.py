@@ -8,11 +8,12 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
 from spdl._locate import callers_line
 from spdl.pipeline._builder import PipelineBuilder
+from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
 from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
 from spdl.pipeline._elsewhere.lane import PeerGone
@@ -30,11 +31,8 @@ from spdl.pipeline._elsewhere.serve import (
     number_of,
 )
 from spdl.pipeline._elsewhere.worker_process import GRACE, WorkerInterpreter, WorkerProcess, interpreter_maker
+from spdl.pipeline._graph import QueueClass, TaskHookFactory
 from spdl.pipeline._stages.process_work import pack
-
-if TYPE_CHECKING:
-    from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
-    from spdl.pipeline._graph import QueueClass, TaskHookFactory
 
 Initializer = Callable[[], object]
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from select import POLLIN, poll
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from spdl.pipeline._elsewhere.arena import Ledger
 from spdl.pipeline._elsewhere.lane import (
     APART,
     COUNT_SHIFT,
@@ -24,9 +25,6 @@ from spdl.pipeline._elsewhere.lane import (
     aligned,
 )
 from spdl.pipeline._elsewhere.memory import Returns, block_size, lend
-
-if TYPE_CHECKING:
-    from spdl.pipeline._elsewhere.arena import Ledger
 
 _WORD = array("Q").itemsize
 _LENGTH_MASK = (1 << COUNT_SHIFT) - 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from select import POLLIN, poll
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from spdl._cores import available_cores
 from spdl._locate import callers_line
@@ -21,18 +21,16 @@ from spdl.pipeline._elsewhere.region_node import RegionNode
 from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
 from spdl.pipeline._elsewhere.worker_messages import Job
 from spdl.pipeline._engine.channel import Order
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import publish
 from spdl.pipeline._report.failures import Tally
 from spdl.pipeline._report.sample import Extract, MirroredCounters
 from spdl.pipeline._report.threads import name_this_thread, region_thread_name
 from spdl.pipeline._stages.aggregate import GatheringNode
 from spdl.pipeline._world import Thread, perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.source import Source
 
 
 class MirrorNode(Node):

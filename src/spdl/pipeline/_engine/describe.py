@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from spdl._cores import available_cores
 from spdl._program import command_words
 from spdl.pipeline._declare.op import name_of
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.page import COLUMNS, Page, no_page
@@ -25,9 +25,6 @@ from spdl.pipeline._report.page_file import (
 from spdl.pipeline._report.sample import Sample, sample_of
 from spdl.pipeline._report.statistics import PageHead, PipelineStatistics, StageHead, pack_head, statistics_of
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
 
 # How many words of the command line are reported, and how many characters of each.
 _WORDS, _WORD = 9, 100

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from spdl.pipeline._declare.op import ItemContext
 from spdl.pipeline._declare.records import MaxFailures, OnFailure
+from spdl.pipeline._engine.budget import Budget
 from spdl.pipeline._engine.channel import MARK, Entry, EpochEnds, Sink
 from spdl.pipeline._engine.letting_go import DeferredDrops, LettingGo, drop_all
 from spdl.pipeline._engine.node import Attempt, Node
@@ -18,13 +19,10 @@ from spdl.pipeline._report.counters import StoresMeanwhile
 from spdl.pipeline._report.failures import EpochCounts, FailureCollector, report_failed_item
 from spdl.pipeline._report.page import COLUMNS, LoaderArguments, Page, no_page
 from spdl.pipeline._report.perf_stats import Reporter
+from spdl.pipeline._report.statistics import PageHead
 from spdl.pipeline._state.lineage import Lineage
 from spdl.pipeline._state.origins import Root, without_context
 from spdl.pipeline._world import RLock, Thread, current_thread, get_ident, perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.budget import Budget
-    from spdl.pipeline._report.statistics import PageHead
 
 
 class Engine:

@@ -7,22 +7,20 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
 from spdl.pipeline._declare.op import name_of
 from spdl.pipeline._engine.cancellation import await_end, end_cancellation, end_others, not_cancelled
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child, start_workers
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.source_kinds import AsyncSource
+from spdl.pipeline._engine.workers import Awaited
 from spdl.pipeline._report.failures import log_error, note_once
 from spdl.pipeline._world import Thread, new_event_loop
-
-if TYPE_CHECKING:
-    from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.workers import Awaited
 
 
 class Lifespan:

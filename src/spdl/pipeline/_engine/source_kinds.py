@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._counted import bytes_of_thread
 from spdl.pipeline._engine.cancellation import current_task
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.source import Source
+from spdl.pipeline._engine.workers import EventLoop
 from spdl.pipeline._report.page import IDLE
 from spdl.pipeline._state.passes import resumed_async
 from spdl.pipeline._world import Lock, Thread, get_ident, perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.workers import EventLoop
 
 
 class DedicatedThread:

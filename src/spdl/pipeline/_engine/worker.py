@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl.pipeline._engine.cancellation import Abandoned
 from spdl.pipeline._engine.channel import MARK
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.page import IDLE
 from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Lock, get_ident, perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.source import Source
 
 # The seconds after which an idle worker updates the page for the busy ones: first, and then each time that none of them
 # has written. If the process is killed, the later updates show for how long it had hung. While the consumer takes from

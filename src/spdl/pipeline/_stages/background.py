@@ -14,17 +14,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from spdl._check import check_flag, check_seconds, positive, refuse
 from spdl.pipeline._declare.interfaces import BackgroundTask
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._report.failures import log_error
-
-if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
 
 T = TypeVar("T")
 

@@ -6,16 +6,17 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spdl._cores import available_cores
 from spdl._counted import bytes_of_thread
 from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import Abandoned
 from spdl.pipeline._engine.channel import Order
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Attempt
@@ -26,11 +27,6 @@ from spdl.pipeline._stages.pools import PriorityExecutorEntrypoint
 from spdl.pipeline._stages.process_work import Done, Raised, Report, pack, work, wrap
 from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Condition, count_unfinished, get_ident, monotonic, perf_counter
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
-
-    from spdl.pipeline._engine.engine import Engine
 
 
 class ExecutorNode(OpNode):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from inspect import isasyncgenfunction, iscoroutinefunction
 from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from spdl.pipeline._declare.op import bodies_of
 from spdl.pipeline._declare.records import FailurePolicy
@@ -18,14 +18,12 @@ from spdl.pipeline._engine.cancellation import (
     raise_cancellation,
 )
 from spdl.pipeline._engine.channel import MARK, Entry, Order, Ticket
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
 from spdl.pipeline._report.perf_stats import SHORT
 from spdl.pipeline._stages.op_node import OpNode, Parked, Watch, run_awaited
 from spdl.pipeline._state.origins import ItemWithContext, Root, origin_of
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
 
 # Iterators that hold nothing once they have ended. Most are of these types, and dropping them later would cost more.
 _EMPTY_AT_END = frozenset([GeneratorType, type(iter([])), type(iter(()))])

@@ -7,19 +7,17 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import ref
 
 from spdl.pipeline._declare.interfaces import AsyncQueue
 from spdl.pipeline._declare.records import StageInfo
 from spdl.pipeline._engine.cancellation import not_cancelled
 from spdl.pipeline._engine.channel import CAPACITY, EOF, EPOCH_END, MARK, Channel
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.source import Source
 from spdl.pipeline._state.origins import Root
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.source import Source
 
 
 class Inside(NamedTuple):

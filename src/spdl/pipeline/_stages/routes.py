@@ -7,21 +7,19 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._check import show
 from spdl.pipeline._declare.records import DEFAULT_POLICY
 from spdl.pipeline._engine.channel import ADMITTED, AHEAD, CAPACITY, MARK, SLOTS_TAKEN, Channel, Entry
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Attempt, Node
+from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.counters import BLOCKED, STARVED
 from spdl.pipeline._stages.aggregate import GatheringNode
 from spdl.pipeline._stages.function import AsyncNode, FunctionNode
 from spdl.pipeline._stages.op_node import OpNode
 from spdl.pipeline._state.origins import Group, Root
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.source import Source
 
 
 class MergeNode(Node):

@@ -6,17 +6,14 @@ import sys
 import traceback
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING
 
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._stages.executors import ExecutorNode
 from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Thread, get_ident
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
 
 _FRAMES_SHOWN = 3
 

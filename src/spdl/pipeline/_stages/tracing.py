@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from types import AsyncGeneratorType, CoroutineType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from spdl.pipeline._engine.channel import EPOCH_END, MARK, Entry, Sink, Ticket
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.page_file import engines
@@ -20,9 +21,6 @@ from spdl.pipeline._stages.function import AsyncNode
 from spdl.pipeline._stages.op_node import OpNode, Parked
 from spdl.pipeline._state.origins import Results, Root, origins
 from spdl.pipeline._world import current_thread, perf_counter
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
 
 
 class Tracer:
