@@ -39,12 +39,7 @@ def take(items: PipelineIterator[T]) -> tuple[Any, T]:
 
 
 def acknowledge(pipeline: Pipeline[Any], root: Any) -> tuple[dict[object, Any], object]:
-    """Acknowledge an item that `take` has returned. It counts as received once the note is deleted: see `hand_over`.
-
-    Args:
-        pipeline: The pipeline.
-        root: The root that came with the item.
-    """
+    """Acknowledge an item that `take` has returned. It counts as received once the note is deleted: see `hand_over`."""
     return hand_over(pipeline._engine, root)  # noqa: SLF001
 
 
@@ -105,7 +100,6 @@ class NamedResults:
     """The results of a pipeline that was not started. Only one thread may read them.
 
     Args:
-        pipeline: The pipeline, with one source.
         hurried: Returns whether the thread that reads should be woken when an item is gone without a result. Called by
             the pipeline's threads.
     """

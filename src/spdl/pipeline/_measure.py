@@ -124,7 +124,6 @@ class Measurement:
     """The result of a measurement.
 
     Attributes:
-        stats: The statistics.
         outputs: The first results of the stage: as many as the items give once, and at most as many as requested. Since
             items are worked on at once, a result of the second round may be here instead of a slower one of the first.
         failure: The failure of the pipeline if every item failed, or None.
@@ -214,7 +213,6 @@ def measure(
 
 
 def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -> StageConfig:
-    """Return the stage with the settings that it is measured with."""
     if not isinstance(stage, PipeConfig):
         return stage
     # Retries are part of a stage's speed. Timeouts and `max_failures` mean nothing if a stage is overloaded on purpose,

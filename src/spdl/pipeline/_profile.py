@@ -138,7 +138,6 @@ class _Flow(NamedTuple):
     """The items that pass from one stage to the next.
 
     Attributes:
-        items: The items.
         rate: How many items there are for each item that leaves the source.
         origin: The name of the stage or source that produced them.
     """
@@ -153,7 +152,6 @@ class Profile:
 
     Args:
         num_inputs: How many items a stage gets at most.
-        callback: Called with each result.
         hook: Wrapped around each measurement.
 
     Attributes:
@@ -359,7 +357,6 @@ class Diagnosis(Pipeline[T]):
 
     Args:
         engine: The engine that would have run.
-        config: The declaration of the pipeline.
     """
 
     _under_way = False
@@ -418,8 +415,6 @@ def _report(result: ProfileResult) -> None:
 
 
 class _DiagnosisIterator(PipelineIterator[Any]):
-    """An iterator that reads from a `Diagnosis`."""
-
     __slots__ = ()
 
     def __iter__(self) -> Self:

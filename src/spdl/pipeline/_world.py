@@ -77,7 +77,6 @@ if not TYPE_CHECKING:
 
 
 def new_event_loop() -> AbstractEventLoop:
-    """Return a new event loop."""
     import asyncio  # noqa: PLC0415 - half of what importing the package would cost.
 
     return asyncio.new_event_loop()

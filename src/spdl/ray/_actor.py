@@ -51,7 +51,6 @@ class ActorWork(NamedTuple):
 
     Attributes:
         begin: The pass of the grants, if it is another one than before.
-        grants: Ranges.
         flush: Whether nothing follows that would go into the same batches.
     """
 
@@ -64,7 +63,6 @@ class ActorResult(NamedTuple):
     """A result of the pipeline.
 
     Attributes:
-        value: The result itself.
         done: The positions that are finished once the consumer has it.
         parts: The results of items that it was made of, if any.
         stretch: How many flushes came before it.
@@ -80,10 +78,8 @@ class ActorReport(NamedTuple):
     """The result of a call.
 
     Attributes:
-        epoch: The pass that it is of.
         results: Results, the oldest first.
         done: Further positions that are finished, once the consumer has these results and all before.
-        flushed: How many flushes are over, in all.
         fed: How many positions the pipeline has taken, or that are beyond the source's end, in all.
         end: The position at which the source ended, if it was seen to end.
     """

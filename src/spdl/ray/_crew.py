@@ -112,7 +112,7 @@ class ActorMember:
     """The calls sent to an actor, and their answers.
 
     Attributes:
-        number: Its number, which no other actor has had.
+        number: No other actor has had it.
         actor: Ray's handle.
         begun: Ray's reference to what its start returns.
         place: The actor's process and machine; None while it starts.
@@ -216,7 +216,6 @@ class ActorCrew:
     Args:
         payload: The pickled job of each actor.
         options: Ray's options for each of them.
-        size: How many there shall be.
     """
 
     def __init__(self, payload: bytes, options: Mapping[str, Any], size: int) -> None:

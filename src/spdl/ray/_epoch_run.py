@@ -101,11 +101,7 @@ def seekable_source(config: PipelineConfig[Any]) -> Any:
 
 
 class SourcePasses:
-    """The source's state before each pass.
-
-    Args:
-        source: The source.
-    """
+    """The source's state before each pass."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -158,18 +154,14 @@ class EpochRun:
     it is torn: it begins again with what is not delivered, and with other actors.
 
     Args:
-        table: The positions.
         parts: The delivered parts of items that are not delivered as a whole.
-        crew: The actors.
         begin: The number of the pass, and the source's state before it.
         prefetch: How many calls to an actor are under way.
         ordered: Whether results come in the order of their positions.
         reassign: Whether others take over what a lost actor had.
 
     Attributes:
-        table: The positions.
         parts: The delivered parts of items that are not delivered as a whole.
-        begin: The pass.
         delivered: How many settled results the consumer has.
         lost: How many actors were lost.
         returned: How many positions these had been granted and had not sent.

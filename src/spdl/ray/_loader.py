@@ -28,12 +28,10 @@ class Left(NamedTuple):
     """The rest of an epoch.
 
     Attributes:
-        epoch: Its number.
         position: The first position that was not granted.
         out: The ranges below it that were not delivered.
         parts: The delivered results of items that are not delivered as a whole, as `Parts` writes them.
         source: The source's state before the pass.
-        begun: Whether that is known.
     """
 
     epoch: int

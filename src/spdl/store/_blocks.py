@@ -26,7 +26,7 @@ class Block(NamedTuple):
     Attributes:
         start: Its first byte, counted from the start of the object.
         length: How many bytes it has.
-        ranges: Which of the ranges lie in it, as indices.
+        ranges: Indices of the ranges that lie in it.
     """
 
     start: int

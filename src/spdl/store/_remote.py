@@ -35,7 +35,6 @@ class RemoteStore(CheckedStore):
     """A store that is read by requests: planned, counted, limited, repeated, and sent twice if they are late.
 
     Args:
-        place: Its address.
         timeout: Seconds that a request may take from when it is asked for, with all repetitions.
     """
 

@@ -20,7 +20,6 @@ class Request(NamedTuple):
     """A question to the server.
 
     Attributes:
-        path: The object.
         start: The first byte wanted.
         length: How many bytes are wanted; fewer come if the object ends before. None: only its size and version.
         or_all: Whether all of the object is as welcome, if the server cannot send parts.
@@ -489,8 +488,6 @@ class _AnswerCall:
     """Requests whose answers one caller waits for, who has them answered, with other threads.
 
     Attributes:
-        crew: The other threads.
-        error: The error that ends the call.
         given_up: Is set when there is an error.
     """
 
@@ -535,7 +532,6 @@ class _AnswerCall:
                 self._ended.put(None)
 
     def run(self, race: _Race) -> Answer | Exception:
-        """Run a race that ends with the call."""
         with self._lock:
             self._races.add(race)
         if self.error is not None:

@@ -288,7 +288,6 @@ class RequestCounters:
 
     Attributes:
         gap: How many bytes between ranges are rather read than skipped.
-        hedging: Tells which requests are late.
     """
 
     def __init__(self) -> None:

@@ -78,7 +78,6 @@ def _parameters(make: Callable[..., Iterable[Any]]) -> list[str]:
 
 
 def _count(loader: Iterable[Any], epochs: int) -> list[int]:
-    """Return how many batches a loader yields in each epoch."""
     running: AbstractContextManager[Any] = nullcontext()
     if hasattr(loader, "auto_stop"):
         running = loader.auto_stop()

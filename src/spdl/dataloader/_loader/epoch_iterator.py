@@ -73,13 +73,9 @@ class EpochSteps:
     one number says what is left, whatever the number of ranks and the size of the batches are from then on.
 
     Args:
-        order: The order of the samples.
-        batch_size: The samples of a batch of one rank.
         drop_last: Whether to leave out the last step if there are not enough samples for full batches on all ranks.
         even_batches: Whether a rank that would have nothing in the last step repeats a sample, so that all take equally
             many steps.
-        world: This rank, and how many there are.
-        start: The place in the order to begin at.
     """
 
     def __init__(
@@ -183,7 +179,6 @@ class Epoch:
     """How far a loader is in an epoch: its iterator writes it, and the loader reads it.
 
     Args:
-        progress: The beginning of the epoch.
         loaded: Whether the epoch continues from a loaded state, which no iterator has taken up yet.
     """
 

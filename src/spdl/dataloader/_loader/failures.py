@@ -71,7 +71,6 @@ class FailureRecord(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> FailureRecord:
-        """Return the record that was packed."""
         return cls(packed["count"], tuple(SampleFailure(*each) for each in packed["last"]))
 
 

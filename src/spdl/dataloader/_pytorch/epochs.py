@@ -30,7 +30,6 @@ class StreamStep(NamedTuple):
 
     Attributes:
         turn: How many batches were received before it, of all workers.
-        worker: The worker that loaded it.
         state: As in `Position`.
     """
 
@@ -43,7 +42,6 @@ class Positions:
     """The positions of all workers, and whose turn it is.
 
     Args:
-        positions: The positions at which the workers begin.
         worker: The worker whose batch comes first.
     """
 
@@ -160,11 +158,7 @@ class _Epoch:
 
 
 class MapEpoch(_Epoch):
-    """The inputs that determine the batches of an epoch, and the batches that the consumer has received.
-
-    Args:
-        sampler: Yields the indices of the batches.
-    """
+    """The inputs that determine the batches of an epoch, and the batches that the consumer has received."""
 
     def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         super().__init__(generator, packed, base_seed)
@@ -193,7 +187,6 @@ class IterableEpoch(_Epoch):
     """How far the consumer is in each worker's part of an iterable dataset.
 
     Args:
-        dataset: The dataset.
         num_workers: How many processes or threads iterate copies of the dataset. With 0, the consumer iterates it.
     """
 

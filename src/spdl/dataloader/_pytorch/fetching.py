@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 class BatchRequest(NamedTuple):
-    """A request to load: the indices of one batch, or one index if there are no batches.
-
-    Attributes:
-        number: The number of the batch in its epoch.
-        index: The indices or the index.
-    """
+    """A request to load: the indices of one batch, or one index if there are no batches."""
 
     number: int
     index: Any
@@ -55,7 +50,6 @@ class BatchOutcome(NamedTuple):
     """The outcome of a request.
 
     Attributes:
-        number: That of the request.
         batch: The batch, unless there is an error.
         error: The exception that loading ended in, or None.
     """
@@ -168,7 +162,6 @@ class MapFetch:
     """A function that loads the items of a batch and collates them.
 
     Args:
-        dataset: The dataset.
         collate_fn: Makes a batch of a list of items, or converts one item if there are no batches.
         batched: Whether indices come in batches.
     """
@@ -257,7 +250,6 @@ class StreamFetch:
 
     Args:
         dataset: The worker's copy of the dataset.
-        options: How to make batches.
         position: The position to begin at. A dataset with a state is restored there; any other is iterated up to it,
             without collating. If that raises, the consumer has seen the error before.
         is_abandoned: Returns whether the batch is not wanted any more. It is called for each item; if it returns True,

@@ -59,7 +59,6 @@ class IndexSampler:
 
     Args:
         sampler: The loader's sampler, which yields the indices of batches.
-        epoch: The epoch that begins.
     """
 
     def __init__(self, sampler: Any, epoch: MapEpoch) -> None:
@@ -177,9 +176,6 @@ _NO_TIMEOUT = "_SingleProcessDataLoaderIter requires timeout == 0"
 
 class CallerIterator(TrackedIterator):
     """Loads each batch when it is asked for.
-
-    Args:
-        loader: The loader. It has no workers.
 
     Raises:
         AssertionError: If the loader has a timeout, as torch does.

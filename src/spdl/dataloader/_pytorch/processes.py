@@ -26,7 +26,6 @@ class PickledOnce:
     """The pickle of a dataset in shared memory. A copy that was sent to a child process leads to the same memory.
 
     Args:
-        dataset: The dataset.
         gate: Let in as many processes at once as may unpickle it. None lets all in.
     """
 
@@ -93,9 +92,7 @@ class WorkerDataset:
     """Stands for a map-style dataset in torch's worker: looks up requests and returns deliveries.
 
     Args:
-        dataset: The dataset, or its pickle.
         collate_fn: Makes a batch.
-        batched: Whether requests are for batches.
     """
 
     def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
@@ -122,8 +119,6 @@ class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types 
     """Stands for an iterable dataset in torch's worker: yields deliveries.
 
     Args:
-        dataset: The dataset.
-        options: How to make batches.
         positions: The positions at which the workers begin.
     """
 
@@ -194,9 +189,6 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
 
     torch starts the processes, seeds them, sends them what to load, waits for them and ends them. The dataset that it
     sends them is our wrapper around the user's.
-
-    Args:
-        loader: The loader.
     """
 
     def __init__(self, loader: AnyLoader) -> None:

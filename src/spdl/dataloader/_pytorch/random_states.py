@@ -28,7 +28,6 @@ def pack_generator(state: Any) -> str:
 
 
 def unpack_generator(text: str) -> Any:
-    """Return the state of a torch generator."""
     return torch.frombuffer(bytearray(_unpack_bytes(text)), dtype=torch.uint8)
 
 

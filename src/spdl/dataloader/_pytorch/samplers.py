@@ -195,7 +195,6 @@ class _Asked:
 
     Args:
         stateful: A sampler or an iterator over one.
-        received: The batches that the consumer has.
         first: The number of the batch that it yields first.
     """
 
@@ -255,7 +254,6 @@ class OrderNotes(NamedTuple):
     """Notes from which the rest of an order can be drawn again.
 
     Attributes:
-        parts: The notes on each part of the sampler.
         position: The number of the batch that the sampler yields first from its saved state; 0 if it saves none. It is
             the last that was received: after its last batch, a sampler's state may already describe the next epoch.
         drawn: The number of the next batch to draw. Those before are drawn by the noted generators.

@@ -29,11 +29,9 @@ class StreamOutcome(NamedTuple):
     """The outcome of asking a worker for a batch.
 
     Attributes:
-        worker: The worker.
         turn: How many batches it was asked for before.
         batch: The batch, unless it ended or there is an error.
         state: The state of the dataset or its iterator after the batch, or after the error.
-        ended: Whether the worker has no more batches.
         passed: Whether the worker continues after the batch. It does not if it cannot begin.
         error: The exception that loading ended in, or None.
     """
@@ -79,11 +77,8 @@ class LoadStreams:
     """A generator function: asked for a batch of a worker, it yields as many outcomes as are wanted by then.
 
     Args:
-        datasets: The dataset of each worker.
-        options: How to make batches.
         positions: The positions at which the workers begin.
         slots: The places for the workers.
-        pin: Pins a batch.
     """
 
     def __init__(

@@ -16,7 +16,6 @@ class WorkerCounts(NamedTuple):
     """Numbers of workers and batches.
 
     Attributes:
-        workers: How many workers there are.
         ahead: How many batches are loaded or ready for each.
     """
 

@@ -80,11 +80,7 @@ def has_function(kind: type, name: str) -> bool:
 
 
 class Lookups:
-    """Looks up attributes and elements. It follows the calls that this means: properties, ``__getitem__`` and so on.
-
-    Args:
-        search: Follows calls.
-    """
+    """Looks up attributes and elements. It follows the calls that this means: properties, ``__getitem__`` and so on."""
 
     def __init__(self, search: AnySearch) -> None:
         self._search = search

@@ -54,7 +54,6 @@ class Reading:
 
     Args:
         search: Follows calls.
-        scope: The variables.
         caller: The first argument and the class of the method that the code belongs to, for ``super()``.
     """
 

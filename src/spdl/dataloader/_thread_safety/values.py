@@ -56,7 +56,6 @@ class Held(Thing):
     Attributes:
         path: How the search came to them.
         kind: Their class.
-        objects: All objects of the class that it may be.
     """
 
     path: str
@@ -134,8 +133,6 @@ class Args:
     """The arguments of a call.
 
     Attributes:
-        positional: One value for each.
-        keywords: By name.
         others: The contents of starred arguments, or None if there are none.
         unnamed: Whether there may be further keywords, from a dict.
     """

@@ -88,13 +88,7 @@ def _is_header(header: bytes, before: bytes, name: bytes, length: int) -> bool:
 
 
 def _is_name_of(name: bytes, short: bytes, before: bytes) -> bool:
-    """Return whether a name that is not ASCII belongs to a header with another one.
-
-    Args:
-        name: The name.
-        short: The header's name.
-        before: The content before the header.
-    """
+    """Return whether a name that is not ASCII belongs to a header with another one."""
     paths: list[bytes] = _PATH.findall(before)
     if paths:
         return paths[-1] == name

@@ -88,7 +88,6 @@ class ReadAhead:
 
     Args:
         fetch: Reads a number of bytes from a position on.
-        size: The size of the object.
         begin: The start of the first range.
         apart: How many bytes lie between two headers at first, if that is known.
         stop: From where on nothing is read in advance, since others read it. None for the end of the object.
@@ -177,7 +176,6 @@ class Walk:
     """A way along the headers of an archive.
 
     Args:
-        read: Reads a range of the archive.
         size: The size of the archive in bytes.
     """
 

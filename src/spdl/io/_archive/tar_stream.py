@@ -27,7 +27,6 @@ class _Metered:
     """A stream whose members may not exceed a number of bytes.
 
     Args:
-        read: Reads the stream.
         most: How many bytes.
     """
 

@@ -78,7 +78,6 @@ class _Source:
     """Reads exact numbers of bytes.
 
     Args:
-        read: Reads some.
         position: Which byte comes first.
     """
 

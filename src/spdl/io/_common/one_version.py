@@ -42,12 +42,7 @@ class OneVersion:
 
     The answers of a store that does not report versions cannot be compared.
 
-    Attributes:
-        store: The object's store.
-
     Args:
-        store: The object's store.
-        path: Which one.
         entry: The version that it must have. None for the first one that is read.
     """
 

@@ -40,8 +40,6 @@ _OFF = cast("AbstractContextManager[None]", _Off())
 
 
 class _Event:
-    """The span of one event in a trace."""
-
     __slots__ = ("_name", "_trace")
 
     def __init__(self, name: str) -> None:

@@ -251,7 +251,6 @@ class Region(NamedTuple):
 
     Attributes:
         entry: The mark before them, with the workers.
-        stages: The stages.
         exit: The mark after them.
     """
 
@@ -260,7 +259,6 @@ class Region(NamedTuple):
     exit: PlacementConfig
 
     def workers(self) -> ExecutorConfig:
-        """Return the workers' configuration."""
         assert isinstance(self.entry.target, ExecutorConfig)
         return self.entry.target
 

@@ -575,7 +575,6 @@ StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | Disaggreg
 
 
 def _is_stage(value: object) -> bool:
-    """Return whether a value is a record that declares a stage."""
     return isinstance(value, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig)
 
 

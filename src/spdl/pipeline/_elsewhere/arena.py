@@ -92,7 +92,6 @@ class Ledger:
     """Counts what has come and what was given back, in the parent.
 
     Args:
-        bound: The bound.
         copies: Whether the items that arrive are copies.
     """
 

@@ -21,8 +21,7 @@ class Sent:
     """One item in a worker. Guarded by the engine's lock.
 
     Args:
-        root: The item's origin.
-        item: The item, if it may have to be sent again.
+        item: None unless it may have to be sent again.
         ticket: Its place in the order of results, if the region keeps that.
     """
 
@@ -119,14 +118,12 @@ class Peer:
 
     Args:
         worker: The process, interpreter or thread.
-        number: The worker's number in the region.
         most: How many items cross at once, at most.
 
     Attributes:
         batch: How many items should cross at once.
         sent: The items that it has, by their numbers.
         waiting: How many of them its stages have not taken yet.
-        sending: Whether a thread sends something to it.
         names: The names of results that have come and were not passed on; ``values`` holds the results.
         report: The rest of the message that they came in.
         paused: Whether nothing more is received, since these find no room.
@@ -319,8 +316,6 @@ class Dealer:
     continue; if they do not, the thread that waits for room could be the one that makes room for them.
 
     Args:
-        region: The region.
-        workers: Its workers.
         take_back: Called with what could not be sent, with the item, and with the reason.
         with_contexts: Whether to tell where the items come from.
         gathers: Whether a stage makes one item of several.

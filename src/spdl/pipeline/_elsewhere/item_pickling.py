@@ -241,7 +241,5 @@ class ItemPickler:
 
 
 class _Pieces:
-    """The file of a pickler."""
-
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write

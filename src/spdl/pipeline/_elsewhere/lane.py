@@ -96,7 +96,6 @@ class Ends:
         )
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors."""
         return [self.memory.fd, *self.sent.descriptors(), *self.taken.descriptors(), self.returns]
 
     def take_returns(self) -> int:
@@ -105,7 +104,6 @@ class Ends:
         return returns
 
     def close(self) -> None:
-        """Close the handles."""
         self.memory.close()
         self.sent.close()
         self.taken.close()
@@ -168,12 +166,7 @@ class ChannelClosed(Exception):  # noqa: N818 - as above.
 
 
 class ItemNotSent(Exception):  # noqa: N818 - the cause is the error.
-    """Raised if an item of a batch cannot be pickled. Nothing of the batch was sent. The cause says why.
-
-    Args:
-        index: Which item of the batch it is.
-        error: The exception that pickling it raised.
-    """
+    """Raised if an item of a batch cannot be pickled. Nothing of the batch was sent. The cause says why."""
 
     def __init__(self, index: int, error: Exception) -> None:
         super().__init__(index, error)
@@ -182,11 +175,7 @@ class ItemNotSent(Exception):  # noqa: N818 - the cause is the error.
 
 
 class NotReadable:
-    """Stands in a received batch for an item that could not be unpickled here.
-
-    Args:
-        error: The exception that unpickling it raised.
-    """
+    """Stands in a received batch for an item that could not be unpickled here."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -44,11 +44,7 @@ class BufferPlace(NamedTuple):
 
 
 class LentBlocks:
-    """Knows which blocks this process's code has, and how often each was sent. A block is free when both are over.
-
-    Args:
-        mapped: The mapping of the memory.
-    """
+    """Knows which blocks this process's code has, and how often each was sent. A block is free when both are over."""
 
     def __init__(self, mapped: mmap.mmap) -> None:
         self._map = mapped
@@ -63,7 +59,6 @@ class LentBlocks:
         return bool(self._sizes)
 
     def lend(self, begin: int, size: int) -> memoryview:
-        """Return a view of a block."""
         self._sizes[begin] = size
         self._users[begin] = 1
         return lend(self._map, begin, size, block_size(size), self._dropped.append)
@@ -245,7 +240,6 @@ class LaneWriter:
         self._ends.taken.add(1)
 
     def close(self) -> None:
-        """Close the handles."""
         self._view.release()
         self._ends.close()
 

@@ -245,9 +245,6 @@ class Slab:
     there is none, all free blocks are joined with their neighbours, and the first gap that is large enough is cut.
 
     Args:
-        memory: The memory.
-        begin: The beginning of the part.
-        end: Where it ends.
         kept: How many bytes it keeps when it needs less.
     """
 
@@ -294,7 +291,6 @@ class Slab:
         return begin
 
     def free(self, blocks: Iterable[int]) -> None:
-        """Free the blocks that begin there."""
         for begin in blocks:
             size = self._used.pop(begin, 0)
             if size:
@@ -383,7 +379,6 @@ class Returns:
         self.waiting = array("Q")
 
     def give_back(self, block: int) -> None:
-        """Give a block back."""
         if os.getpid() != self._owner:
             # A fork has copied the views. The memory is not its to give.
             return
@@ -509,7 +504,6 @@ class Counter:
             return 0
 
     def close(self) -> None:
-        """Close the descriptors."""
         for fd in self.descriptors():
             os.close(fd)
         self.reader = self._writer = -1

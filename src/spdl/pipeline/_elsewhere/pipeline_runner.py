@@ -63,7 +63,6 @@ class DeclaredExecutor(Executor):
 
     Args:
         kind: The executor's class.
-        arguments: The arguments that it was made with.
     """
 
     def __init__(self, kind: type[Executor], arguments: dict[str, Any]) -> None:
@@ -71,7 +70,6 @@ class DeclaredExecutor(Executor):
         self._arguments = arguments
 
     def make(self) -> Executor:
-        """Make the executor in this process."""
         arguments = self._arguments
         if self._kind is ProcessPoolExecutor:
             arguments = _process_arguments(**arguments)
@@ -240,7 +238,6 @@ class PipelineRunner:
     """Builds a pipeline for each pass. With a continuous source, one pipeline continues from pass to pass.
 
     Args:
-        config: The pipeline.
         arguments: The other arguments of `build_pipeline`.
         pipeline_id: The number of the first pipeline in messages.
     """

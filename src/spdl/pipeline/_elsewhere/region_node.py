@@ -28,11 +28,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 
 class FailedInWorker:
-    """Records, counts and logs. All methods are called with the engine's lock held, and release it for user code.
-
-    Args:
-        region: The region.
-    """
+    """Records, counts and logs. All methods are called with the engine's lock held, and release it for user code."""
 
     def __init__(self, region: RegionNode) -> None:
         self._region = region
@@ -121,7 +117,6 @@ class FailedInWorker:
             engine.fail(node, root, interrupt, cut_off=region)
 
     def faulty(self, faults: Sequence[Fault]) -> None:
-        """Fail the pipeline, as it has failed in a worker."""
         region = self._region
         for fault in faults:
             error = fault.raised.unpack()
@@ -131,7 +126,6 @@ class FailedInWorker:
             region.engine.fail(node, None, error, cut_off=region)
 
     def death(self, peer: Peer, how: str, items: Sequence[Sent]) -> RuntimeError:
-        """Return the error for a worker that has died."""
         region = self._region
         had = "It had no item."
         if items:
@@ -166,7 +160,6 @@ class FailedInWorker:
             engine.lock.acquire()
 
     def log(self, level: int, line: str) -> None:
-        """Log what a worker has logged."""
         engine = self._region.engine
         engine.lock.release()
         try:
@@ -198,10 +191,6 @@ class RegionNode(Node):
     stops.
 
     Args:
-        engine: The engine.
-        name: The region's name in messages.
-        staff: The workers.
-        mirrors: The region's stages.
         most: How many results cross at once, at most.
         ordered: Whether results come in the order of the items.
         gathers: The names of the stages that make one item of several.

@@ -59,7 +59,6 @@ class BufferedLines(logging.Handler):
         self.lines: deque[tuple[int, str]] = deque()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
         self.lines.append((record.levelno, self.format(record)))
 
     def take_all(self) -> BufferedLines:
@@ -143,9 +142,6 @@ class ReceivedItems:
     """An iterable without an end. Each iteration ends with an epoch.
 
     The thread that pulls it receives what was sent: one more thread between would have to be woken for each batch.
-
-    Attributes:
-        taken: How many items the stages have taken.
     """
 
     def __init__(self) -> None:
@@ -181,7 +177,6 @@ class ReceivedItems:
         self._skipped += 1
 
     def number_of(self, position: int) -> int:
-        """Return the number of the item at a position."""
         return self._numbers[position]
 
     def forget(self, position: int) -> int:
@@ -258,12 +253,8 @@ class RegionOutbox:
     """Reads a pipeline to its end and sends reports.
 
     Args:
-        engine: The pipeline's engine.
         stages: Its stages, in the order of their places.
-        feed: Its source.
-        end: The connection.
         telling: How much is reported at once, and how often.
-        lines: The lines that the pipeline logs.
         wrap: Makes exceptions fit to leave the worker.
     """
 
@@ -694,13 +685,7 @@ def _work_alone(end: WorkerEnd, payload: Job | bytes, grace: float | None) -> No
 
 
 def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
-    """Begin in a thread of the pipeline's process.
-
-    Args:
-        end: The connection.
-        job: The work.
-        engines: Filled with the engine.
-    """
+    """Begin in a thread of the pipeline's process."""
     # Its lines are logged like any other pipeline's here.
     place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=engines.append)
     try:

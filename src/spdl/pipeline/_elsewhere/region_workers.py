@@ -88,11 +88,7 @@ _TAKEN = (
 
 
 class Processes:
-    """Starts processes.
-
-    Args:
-        config: How they are started.
-    """
+    """Starts processes."""
 
     def __init__(self, config: ProcessPoolExecutorConfig) -> None:
         self._method = config.mp_context or _method()
@@ -160,13 +156,7 @@ class Processes:
 
 
 class _WorkerProcess:
-    """A worker process and the connection to it. It is the region's thread's.
-
-    Args:
-        context: Starts the process.
-        payload: The work.
-        number: The worker's number in the region.
-    """
+    """A worker process and the connection to it. It is the region's thread's."""
 
     def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
         self._owner = os.getpid()
@@ -248,8 +238,6 @@ begin_interpreter(payload, out, into)
 
 
 class Interpreters:
-    """Starts interpreters."""
-
     def __init__(self) -> None:
         self._payload = b""
         self._make: Callable[[], Any] | None = None
@@ -271,7 +259,6 @@ class Interpreters:
         self._payload = packed(region, job)
 
     def start(self, number: int) -> _WorkerInterpreter:  # noqa: ARG002 - as the others.
-        """Start an interpreter."""
         assert self._make is not None
         return _WorkerInterpreter(self._make, self._payload)
 
@@ -336,8 +323,6 @@ def _check_place(what: str, region: str, value: object) -> None:
 
 
 class Threads:
-    """Starts threads."""
-
     def __init__(self) -> None:
         self._job: Job | None = None
         self._region = ""
@@ -354,7 +339,6 @@ class Threads:
         self._stages_of_one_worker(job)
 
     def start(self, number: int) -> _WorkerThreads:
-        """Start a worker."""
         assert self._job is not None
         return _WorkerThreads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
 
@@ -416,7 +400,6 @@ class _WorkerThreads:
 
 
 def kind_of_workers(config: ExecutorConfig) -> WorkerKind:
-    """Return what starts the workers."""
     if isinstance(config, ProcessPoolExecutorConfig):
         return Processes(config)
     return Interpreters() if isinstance(config, InterpreterPoolExecutorConfig) else Threads()

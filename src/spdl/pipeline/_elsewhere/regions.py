@@ -37,10 +37,8 @@ class MirrorNode(Node):
     """Runs nothing: its counters are the sums of the workers' counters.
 
     Args:
-        engine: The engine.
         pattern: A node of the stage as it would run here.
         place: Its place among the region's stages.
-        workers: How many workers there are.
     """
 
     counters: MirroredCounters
@@ -152,8 +150,6 @@ class MirrorNode(Node):
 
 
 class RegionOfStage(Protocol):
-    """The questions of a stage to its region."""
-
     @property
     def order(self) -> Order | None: ...
 
@@ -181,8 +177,6 @@ class Staff:
 
     Attributes:
         batch: How many items should cross at once.
-        is_here: Whether they are in this process.
-        peers: The workers.
         paused: Of how many the results find no room.
         reruns: Whether the items of one that has died are run again.
     """

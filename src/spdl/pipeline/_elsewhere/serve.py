@@ -64,7 +64,6 @@ def number_of(number: int, kind: int) -> int:
 
 
 def kind_of(number: int) -> int:
-    """Return the kind of the message with that number."""
     return number & (1 << _KIND_BITS) - 1
 
 
@@ -156,7 +155,6 @@ class Payload:
 
     @classmethod
     def of_pickle(cls, pickled: bytes) -> Payload:
-        """Return the payload of a pickled value."""
         payload = cls(None)
         payload.__setstate__(pickled)
         return payload
@@ -187,7 +185,6 @@ class IterableOutbox:
 
     Args:
         orders: The descriptor that the parent's orders come from.
-        lane: The lane for messages.
         buffer_size: How many items may be under way.
         bound: How much the arrays may take, if they are bounded.
         in_interpreter: Whether the worker is another interpreter of the parent's process.
@@ -270,7 +267,6 @@ class IterableOutbox:
         self._post(kind, content)
 
     def close(self) -> None:
-        """Close the lane."""
         self._writer.close()
 
     def _post(self, kind: MessageKind, content: object) -> None:

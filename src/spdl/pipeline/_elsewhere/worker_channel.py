@@ -342,7 +342,6 @@ class ThreadEnd:
         out: The lane that this end writes.
         into: The lane that it reads.
         wakes: Becomes readable when ``out`` changes, for the other end; None if that waits for one channel only.
-        woken: The same for this end.
     """
 
     def __init__(self, out: _Way, into: _Way, wakes: Counter | None, woken: Counter | None) -> None:

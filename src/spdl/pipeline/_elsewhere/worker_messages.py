@@ -27,8 +27,6 @@ class Job(NamedTuple):
     """All that a worker needs to begin.
 
     Attributes:
-        stages: The stages.
-        pipeline_id: The number of the pipeline.
         stage_id: The number of the first stage.
         most: How many results cross at once, at most.
         initializer: Called before anything else, and what with.
@@ -54,7 +52,6 @@ class Work(NamedTuple):
     """Comes before items.
 
     Attributes:
-        numbers: Their numbers.
         tell_at: The worker tells that it has taken items when it has taken that many.
         contexts: Their origins, if an op asks for it.
     """
@@ -84,7 +81,6 @@ class RaisedHere(NamedTuple):
     error: BaseException
 
     def unpack(self) -> BaseException:
-        """Return it."""
         return self.error
 
 
@@ -95,7 +91,6 @@ class Failure(NamedTuple):
         stage: The place of the stage; None if the item could not cross.
         items: The numbers of the items that it comes from.
         failed: The record of the failure, without positions.
-        raised: The exception.
     """
 
     stage: int | None
@@ -109,7 +104,6 @@ class Fault(NamedTuple):
 
     Attributes:
         stage: The place of the stage; None if no stage raised it.
-        raised: The exception.
         cause: Its cause, which pickling would lose.
     """
 
@@ -134,7 +128,6 @@ class Report(NamedTuple):
     """Comes before results.
 
     Attributes:
-        names: The names of the results.
         failures: The items that were given up.
         done: The numbers of finished items: nothing made from them is still in the worker.
         taken: How many more items the stages have taken.
@@ -171,8 +164,6 @@ class WorkerChannel(Protocol):
 
 
 class Worker(Protocol):
-    """A worker that has been started."""
-
     @property
     def channel(self) -> WorkerChannel: ...
 

@@ -39,7 +39,6 @@ class Inbox(LaneReader):
 
 
 def exit_in_words(code: int | None) -> str:
-    """Return how a process ended."""
     if code is None or code >= 0:
         return f"exit status {code}"
     name = str(-code)
@@ -58,7 +57,6 @@ class WorkerProcess:
 
     Args:
         context: The multiprocessing context that starts the process.
-        payload: The work for the process.
         buffer_size: How many items may be under way.
         ledger: Bounds the arrays, if they are bounded.
         daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
@@ -205,7 +203,6 @@ class RunningInterpreter:
 
     Args:
         make: Makes one with the methods of `concurrent.interpreters.Interpreter`.
-        program: The program that it runs.
         variables: The variables in the program's main module: bytes, strings, numbers, and tuples of these.
         handles: Called when it has ended, in order: what it has copies of can be closed then.
 
@@ -275,7 +272,6 @@ class WorkerInterpreter:
 
     Args:
         make: Makes an interpreter with the methods of `concurrent.interpreters.Interpreter`.
-        payload: The pickled work.
         buffer_size: How many items may be under way.
     """
 

@@ -24,7 +24,6 @@ _LEFT_BEHIND: list[asyncio.Task[Any]] = []
 
 
 def current_task() -> asyncio.Task[Any]:
-    """The task that runs this."""
     import asyncio  # noqa: PLC0415 - half of what importing the package would cost.
 
     task = asyncio.current_task()

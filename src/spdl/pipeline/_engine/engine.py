@@ -488,7 +488,6 @@ class Engine:
         return []
 
     def all_threads(self) -> list[Thread]:
-        """Return every thread that was made for this engine."""
         event_loop = [] if self.event_loop is None else [self.event_loop.thread]
         return [*self.workers.threads, self.timer.thread, *event_loop]
 

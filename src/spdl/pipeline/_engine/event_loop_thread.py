@@ -117,7 +117,6 @@ class RunningTasks:
         await asyncio.sleep(0)
 
     def cancel(self) -> None:
-        """Cancel all tasks."""
         for task in self._tasks:
             task.cancel()
 
@@ -178,7 +177,6 @@ class EventLoopThread:
         self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self.thread.start()
 
     def starts_workers(self) -> bool:

@@ -62,7 +62,6 @@ class LettingGo:
     the ops, which may keep processes or files.
 
     Args:
-        lock: The engine's lock.
         drops: Other objects that should be dropped without the lock.
         needed: Returns whether code outside these threads needs the objects, or still may.
     """

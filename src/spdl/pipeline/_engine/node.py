@@ -304,7 +304,6 @@ class Node:
         return self.running
 
     def in_ops(self) -> int:
-        """Return how many ops run."""
         return self.running
 
     def has_room(self, reserved: int) -> bool:

@@ -51,7 +51,6 @@ class SourceIdentity:
 
     @property
     def type(self) -> str:
-        """The name of its type."""
         return str(self._known["type"])
 
     def note(self) -> None:
@@ -68,7 +67,6 @@ class SourceIdentity:
         return self._known
 
     def let_go(self) -> Any:
-        """Forget the source, and return it."""
         self._complete = True
         source, self._source = self._source, None
         return source
@@ -457,7 +455,6 @@ class Source:
         return place
 
     def root_at(self, position: int) -> int:
-        """Return the root of the item at a position."""
         return position * self.engine.lineage.sources + self.index
 
     def put(self, root: int, value: Any) -> None:

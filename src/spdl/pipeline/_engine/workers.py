@@ -47,7 +47,6 @@ class EventLoop(Protocol):
     """The thread that serves async ops and sources, and whatever coroutine an op returns; `EventLoopThread` is one.
 
     Attributes:
-        thread: The thread.
         closing: The tasks that close a generator, which is not to be interrupted.
     """
 
@@ -101,7 +100,6 @@ class Timer:
 
     Args:
         lock: The engine's lock, which is held when actions are called.
-        name: The thread's name.
         drops: Where to leave actions that were called: they may be the last to hold an item.
         is_over: Returns whether the thread is no longer wanted.
         acted: Called with the lock held after each action.
@@ -225,7 +223,6 @@ class Workers:
     # ---- threads ----
 
     def started(self) -> bool:
-        """Return whether workers were started."""
         return self._count > 0
 
     def add_up_to(self, wanted: int) -> list[Thread]:
@@ -265,7 +262,6 @@ class Workers:
         self.permits -= 1
 
     def return_permit(self) -> None:
-        """Note that it runs none for now."""
         self.permits += 1
 
     # ---- gates ----

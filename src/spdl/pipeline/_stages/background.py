@@ -193,8 +193,6 @@ class _Process(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """Memory in bytes."""
-
     rss: int
     pss: int
     private: int
@@ -208,11 +206,7 @@ class _Transfer(NamedTuple):
 
 
 class ProcessGroupSampler:
-    """Takes samples of a process group, each relative to the previous one.
-
-    Args:
-        pgid: The process group.
-    """
+    """Takes samples of a process group, each relative to the previous one."""
 
     def __init__(self, pgid: int) -> None:
         self._pgid = pgid

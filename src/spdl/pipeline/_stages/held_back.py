@@ -406,8 +406,6 @@ def pack(value: Any, stage: str) -> Any:
 
 
 class _ValuePlace(NamedTuple):
-    """The place of a value, for messages."""
-
     stage: str
     path: str
 
@@ -525,13 +523,7 @@ class Regrouping:
         self._begun: dict[Batch, Regrouped] = {}
 
     def take(self, record: Record | None, root: Root, value: Any) -> Regrouped | None:
-        """Take an item for the batch that it belongs to, and return that; None if it belongs to none.
-
-        Args:
-            record: The item's record.
-            root: Its origin.
-            value: The item.
-        """
+        """Take an item for the batch that it belongs to, and return that; None if it belongs to none."""
         if record is None or record.member is None:
             return None
         batch, index = record.member

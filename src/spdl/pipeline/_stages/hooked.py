@@ -49,7 +49,6 @@ class HookedOutcome(NamedTuple):
         value: The result of the task; None if it raised or never began.
         error: The exception that was raised and that no hook swallowed, or None.
         blamed: The hook that raised the exception; None if the task did.
-        done: Whether the task returned.
     """
 
     value: Any
@@ -138,7 +137,6 @@ def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> Ru
 
 
 def _name(hook: TaskHook, error: BaseException) -> BaseException:
-    """Return the exception with a note that names the hook that raised it."""
     if isinstance(error, asyncio.CancelledError):
         return cancelled_by([hook], error)
     note_once(error, f"Raised by the task hook {type(hook).__qualname__!r}, not by the op.")
@@ -146,8 +144,6 @@ def _name(hook: TaskHook, error: BaseException) -> BaseException:
 
 
 class _WorkerCall:
-    """One call and its outcome."""
-
     __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "unwanted", "value")
 
     def __init__(self, function: Callable[[Any], Any], argument: Any, future: asyncio.Future[None]) -> None:
@@ -336,7 +332,6 @@ class ExecutorCalls:
         """Prepare the executor. Called before the engine has threads."""
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Call ``function(argument)`` in the executor, and return the result."""
         return await self.submit(LocalCall(self.engine, function), argument)
 
     async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -411,7 +406,6 @@ class Whole:
         self._values = values
 
     async def each(self) -> AsyncGenerator[Any, None]:
-        """Yield the results one by one."""
         for value in self._values:
             yield value
 

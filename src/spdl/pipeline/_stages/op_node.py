@@ -64,7 +64,6 @@ class Timeout:
         self._armed = False
 
     def begin(self, attempt: Attempt, *, thread: int | None = None) -> Watch:
-        """Watch an op that starts now."""
         watch = Watch(attempt, thread=thread)
         self.resume(watch)
         return watch
@@ -200,15 +199,7 @@ def _leave(awaited: Awaited) -> None:
 
 
 def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | None, outcome: _Outcome) -> None:
-    """Handle the outcome of a coroutine, or the end of an async generator. Called with the lock held.
-
-    Args:
-        node: The stage.
-        attempt: The attempt, which has ended.
-        awaited: The coroutine or async generator.
-        watch: The watch of its time.
-        outcome: Its outcome.
-    """
+    """Handle the outcome of a coroutine, or the end of an async generator. Called with the lock held."""
     value, error, seconds = outcome
     engine = node.engine
     node.counters.ran_on_loop(seconds)

@@ -43,7 +43,6 @@ class Dispatcher:
 
     Args:
         make_executor: Makes the executor. Called again in a forked child.
-        max_workers: How many workers the executor has.
     """
 
     def __init__(self, make_executor: Callable[[], Executor], max_workers: int) -> None:

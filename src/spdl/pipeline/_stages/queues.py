@@ -24,8 +24,6 @@ class Inside(NamedTuple):
     """An object that was put in and has not come out.
 
     Attributes:
-        root: Its root.
-        item: The object.
         epoch: How many epochs had ended when it was put in.
     """
 
@@ -56,7 +54,6 @@ class QueueContents:
         return id(item) in self._inside
 
     def end_epoch(self) -> None:
-        """Note that the end of an epoch is put in."""
         self.epochs += 1
 
     def add(self, root: Root, item: Any) -> None:

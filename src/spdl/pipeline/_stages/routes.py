@@ -570,7 +570,6 @@ def _capacity(path: list[Node]) -> float:
 def make_batch_router(
     engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode, *, on_loop: bool
 ) -> Routing:
-    """Make the router that belongs to a merge."""
     make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
     node = make(engine, name, router, merge)
     merge.splits(node)

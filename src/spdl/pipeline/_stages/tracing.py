@@ -27,7 +27,6 @@ class Tracer:
     """Records what the parts of one pipeline do.
 
     Args:
-        recorder: The recorder that keeps it.
         pipeline: The pipeline's number.
     """
 
@@ -37,7 +36,6 @@ class Tracer:
         self._queues: dict[str, int] = {}
 
     def thread(self) -> ThreadTrack:
-        """Return the track of the current thread."""
         return self.recorder.thread()
 
     def lanes(self, name: str) -> Lanes:
@@ -50,7 +48,6 @@ class Tracer:
         return f"queue of {stage}{f' {number}' if number > 1 else ''} ({self.pipeline})"
 
     def begin(self, track: Track, name: str, roots: tuple[int, ...]) -> float:
-        """Note what begins on a track, and return when."""
         now = perf_counter()
         track.begin(name, now, self.pipeline, roots)
         return now
@@ -132,7 +129,6 @@ class TracedOp:
             await results.aclose()
 
     def untraced(self) -> Callable[[Any], Any]:
-        """Return the op."""
         return self._op
 
     def lanes(self) -> Lanes:

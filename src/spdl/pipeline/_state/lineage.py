@@ -67,7 +67,6 @@ class Lineage:
     Positions that a `Gathering` has packed are out, too, and in no other set: only that group leads to them.
 
     Attributes:
-        sources: How many sources there are.
         histories: The results of aggregators with leftovers, of each in the order of the stages.
         deliver_position: Removes the position of an item that was consumed, if its root is a plain position: elsewhere
             call `deliver`.

@@ -151,7 +151,6 @@ class Result(Group):
 
     @property
     def results(self) -> Results:
-        """All results of that item."""
         results = self.parents[0]
         assert isinstance(results, Results)
         return results
@@ -329,7 +328,6 @@ class RepeatedResult(NamedTuple):
 
     Attributes:
         place: The place of its items among the batches of that run's state.
-        batch: The batch.
         leftover: The leftover before it, and its epoch.
     """
 
@@ -378,7 +376,6 @@ class AggregatorHistory:
     """The results of one aggregator that says what it has left over. Guarded by the engine's lock.
 
     Attributes:
-        live: The results that are not consumed.
         again: The results of an earlier run that have to be made again.
         leftover: That run's leftover, until it is loaded.
         epoch: The number of the next item's epoch.
@@ -452,9 +449,6 @@ class AggregatorHistory:
 def result_path(root: Root) -> tuple[int, ...] | None:
     """Return the position of the item that a result comes from, and the numbers of the results on the way to it.
 
-    Args:
-        root: The result's origin.
-
     Returns:
         The position alone if it is the item's only result; None if several items went into it, as into a batch.
     """
@@ -497,7 +491,6 @@ class ItemWithContext:
 
 
 def without_context(item: Any) -> Any:
-    """Return the item alone."""
     return item.item if type(item) is ItemWithContext else item
 
 

@@ -44,7 +44,6 @@ class Record:
 
     Attributes:
         done: The numbers of its consumed results.
-        results: The records of its other results.
         member: The batch that it went into, if that has to be made again.
         met: Whether the item has become results again. From then on, the lineage knows them.
     """
@@ -62,7 +61,6 @@ class Record:
         self.met = True
 
     def result(self, number: int) -> Record:
-        """Return the record of one result."""
         return self.results.setdefault(number, Record())
 
     def join(self, batch: Batch, index: int) -> None:
@@ -161,7 +159,6 @@ class Restored:
         self.roots.pop(root, None)
 
     def made_again(self, batch: Batch) -> None:
-        """Note that a batch was made again."""
         if batch in self.batches:
             self.batches.remove(batch)
 

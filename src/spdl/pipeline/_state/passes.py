@@ -155,7 +155,6 @@ class Leg(NamedTuple):
     """The rest of one pass.
 
     Attributes:
-        of: The pass.
         holes: The positions that were handed out and not consumed, in order.
         following: The position at which the pass continues; None if it had ended.
         read: Whether the consumer has seen the end of this epoch.
@@ -590,10 +589,5 @@ def can_merge(source: object) -> bool:
 
 
 def merge_into(source: Any, states: Sequence[Any]) -> None:
-    """Make a source yield its share of what several ranks have not received.
-
-    Args:
-        source: The source.
-        states: The state of each rank's source.
-    """
+    """Make a source yield its share of what several ranks have not received."""
     source.load_state_dict(source.merge_states(states))

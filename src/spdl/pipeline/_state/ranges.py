@@ -73,7 +73,6 @@ class PositionSet:
         return self._size
 
     def add(self, position: int) -> None:
-        """Add a position that is not in the set."""
         block, bit = divmod(position, _BLOCK)
         self._size += 1
         self._add_bits(block, 1 << bit)
@@ -101,7 +100,6 @@ class PositionSet:
         self._starts[stop] = start
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the positions in order."""
         stops, bitmaps = self._stops.copy(), self._bitmaps.copy()
         for start in sorted([*stops, *bitmaps]):
             first = start * _BLOCK

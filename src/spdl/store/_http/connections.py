@@ -219,8 +219,6 @@ class Response(http.client.HTTPResponse):
         part: The value of the header ``Content-Range``; None if it is missing or wrong in itself.
         has_end: Whether it says where its body ends.
         will_close: Whether no other answer can come by its connection.
-        connection: Its connection.
-        pool: The pool of the connection.
     """
 
     told: dict[str, str]
@@ -298,7 +296,6 @@ class _Route(NamedTuple):
     """How a server is reached.
 
     Attributes:
-        pool: Its connections.
         place: The server, and the proxy if there is one, as messages name them.
         before: The text before the target of each request.
         headers: The headers of each request for the proxy.
@@ -314,7 +311,6 @@ class Connections:
     """The connections of a store, by their servers. Threads share them.
 
     Args:
-        opened: Called when a connection is opened.
         learn: Is given what is secret of the environment's proxies.
     """
 

@@ -158,8 +158,6 @@ class HTTPTransport(Transport):
         store: The repr of the store, which errors name.
         address: The address that paths are relative to.
         credentials: The headers that authenticate a request.
-        count: Called with the name of a counter.
-        learn: Called with what is secret.
     """
 
     def __init__(
