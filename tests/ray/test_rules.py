@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spdl.ray._actor import InOrder
 from spdl.ray._crew import Uninterrupted
-from spdl.ray._leases import Parts
+from spdl.ray._leases import PartlyReceived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def test_parts_that_are_received_are_not_made_again_and_those_delivered_are_saved() -> None:
-    parts = Parts()
+    parts = PartlyReceived()
     parts.receive([(5, 0), (5, 1), (5, 3), (7, 2, 4), (7, 2, 5)])
     parts.deliver([(5, 0), (7, 2, 4)])
     assert sorted(parts.received_of(0, 6)) == [(5, 0), (5, 1), (5, 3)]
     assert parts.received_of(6, 8) == [(7, 2, 4), (7, 2, 5)]
-    again = Parts(json.loads(json.dumps(parts.to_state())))
+    again = PartlyReceived(json.loads(json.dumps(parts.to_state())))
     assert sorted(again.received_of(0, 10)) == [(5, 0), (7, 2, 4)]
     parts.forget([(4, 6)])
     assert parts.received_of(0, 6) == []

@@ -80,7 +80,7 @@ def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
 Part: TypeAlias = tuple[int, ...]
 
 
-class Named(NamedTuple):
+class NamedResult(NamedTuple):
     """A result that was read.
 
     Attributes:
@@ -131,7 +131,7 @@ class NamedResults:
         """
         self._restored.learn(position, parts)
 
-    def read(self, give_up: Callable[[], bool], deadline: float = inf) -> Named | None:
+    def read(self, give_up: Callable[[], bool], deadline: float = inf) -> NamedResult | None:
         """Return the next result, or the end of a pass.
 
         Args:
@@ -162,10 +162,10 @@ class NamedResults:
                 continue
             took(self._engine, root)
             if root is EPOCH_END:
-                return Named(None, [], self.take_gone(), ends_pass=True)
+                return NamedResult(None, [], self.take_gone(), ends_pass=True)
             # Nearly always an item is a position.
             parts = list(dict.fromkeys(_parts(root))) if isinstance(root, Group) else []
-            return Named(value, parts, self.take_gone())
+            return NamedResult(value, parts, self.take_gone())
 
     def wake(self) -> None:
         """Make the thread that reads ask whether to wait no longer. Takes no lock."""

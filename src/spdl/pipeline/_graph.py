@@ -476,7 +476,7 @@ def _stage_asks(stage: StageConfig) -> bool:
     return isinstance(stage, PipeConfig) and context_parameter(stage.op) is not None
 
 
-class _Measured(NamedTuple):
+class _MeasuredChannel(NamedTuple):
     """A channel with measured waiting times: the part that fills it, and how it is reported."""
 
     writer: Node | Source
@@ -506,7 +506,7 @@ class _Graph:
         self.stage_ids: Iterator[int] = itertools.count(stage_id)
         self.sources: list[Source] = []
         self.nodes: list[Node] = []
-        self.measured: dict[Channel, _Measured] = {}
+        self.measured: dict[Channel, _MeasuredChannel] = {}
 
     def add(self, config: PipelineConfig[Any]) -> Node | Source:
         """Add a pipeline without its sink. Returns what its results come from."""
@@ -524,7 +524,7 @@ class _Graph:
         replaced = self.measured.pop(end.output, None)
         end.write_to(self.engine.sink, None)
         if interval is not None:
-            self.measured[self.engine.sink] = _Measured(end, info, interval)
+            self.measured[self.engine.sink] = _MeasuredChannel(end, info, interval)
         elif replaced is not None:
             self.measured[self.engine.sink] = replaced
 
@@ -560,7 +560,7 @@ class _Graph:
         """Make a user's queue carry the results of a source or stage, if there is such a queue."""
         queue, interval = self.instrumentation.queue(info, CAPACITY)
         if interval is not None:
-            self.measured[end.output] = _Measured(end, info, interval)
+            self.measured[end.output] = _MeasuredChannel(end, info, interval)
         return end if queue is None else self._add_queue(end, info, queue)
 
     def _add_queue(self, end: Node | Source, info: StageInfo, queue: AsyncQueue[Any]) -> Node:

@@ -320,7 +320,7 @@ _MOST_ITEMS = 3
 _REFUSALS = 2
 
 
-class Trial:
+class StageTrial:
     """The result of a trial: whether a stage can take the same item again, as far as one item shows.
 
     The trial also lets the op do the work of a first call, such as importing modules.
@@ -335,14 +335,14 @@ class Trial:
         self.used_up = used_up
 
 
-def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
+def try_again(stage: StageConfig, items: Sequence[Any]) -> StageTrial:
     """Try a stage on one item several times.
 
     It cannot take an item again if it had a result the first time, but then fails or has none. The pipelines log its
     failures, so the caller has to keep these back.
     """
     if isinstance(stage, AggregateConfig):
-        return Trial(0, None)
+        return StageTrial(0, None)
     if isinstance(stage, PipeConfig):
         # Without retries: each would be one more trial.
         stage = replace(stage, policy=DEFAULT_POLICY)
@@ -352,9 +352,9 @@ def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
             break
         if first.outputs:
             if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
-                return Trial(index + 1, first.outputs)
+                return StageTrial(index + 1, first.outputs)
             break
-    return Trial(0, None)
+    return StageTrial(0, None)
 
 
 def _try(stage: StageConfig, item: Any) -> Measurement:

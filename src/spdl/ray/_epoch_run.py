@@ -14,7 +14,7 @@ from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._state.passes import has_state, how_to_seek, offers
 from spdl.ray._actor import ActorReport, ActorResult, ActorWork, Begin, Grant
 from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
-from spdl.ray._leases import LeaseTable, Parts, Undelivered
+from spdl.ray._leases import LeaseTable, PartlyReceived, Undelivered
 
 if TYPE_CHECKING:
     from spdl.ray._crew import ActorCrew, ActorMember
@@ -170,7 +170,7 @@ class EpochRun:
     def __init__(
         self,
         table: LeaseTable,
-        parts: Parts,
+        parts: PartlyReceived,
         crew: ActorCrew,
         begin: Begin,
         *,
@@ -252,7 +252,7 @@ class EpochRun:
 
     def _begin_again(self) -> None:
         self.settle()
-        table, parts = self.table.renew(), Parts(self.parts.to_state())
+        table, parts = self.table.renew(), PartlyReceived(self.parts.to_state())
         self.table, self.parts, self._line = table, parts, self._empty_line()
 
     def _empty_line(self) -> InArrivalOrder | InPositionOrder:

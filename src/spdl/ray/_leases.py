@@ -9,7 +9,7 @@ from spdl._check import check_flag, check_int, positive
 from spdl._ranges import Range, Ranges
 
 
-class Parts:
+class PartlyReceived:
     """Results by their names: the position of the item, and then numbers of results.
 
     To deliver and forget the same again, after Ctrl-C has interrupted it, changes nothing.

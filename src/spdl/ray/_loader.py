@@ -19,18 +19,18 @@ from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprin
 from spdl.ray._actor import ActorJob, Begin, length_of
 from spdl.ray._crew import ActorCrew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source
-from spdl.ray._leases import LeaseTable, Parts
+from spdl.ray._leases import LeaseTable, PartlyReceived
 
 _KIND = "ray"
 
 
-class Left(NamedTuple):
+class EpochRest(NamedTuple):
     """The rest of an epoch.
 
     Attributes:
         position: The first position that was not granted.
         out: The ranges below it that were not delivered.
-        parts: The delivered results of items that are not delivered as a whole, as `Parts` writes them.
+        parts: The delivered results of items that are not delivered as a whole, as `PartlyReceived` writes them.
         source: The source's state before the pass.
     """
 
@@ -42,7 +42,7 @@ class Left(NamedTuple):
     begun: bool
 
 
-def write_state(left: Left, fingerprint: dict[str, Any]) -> dict[str, Any]:
+def write_state(left: EpochRest, fingerprint: dict[str, Any]) -> dict[str, Any]:
     return sealed(
         {
             "spdl": _KIND,
@@ -57,7 +57,7 @@ def write_state(left: Left, fingerprint: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -> Left:
+def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -> EpochRest:
     """Return what a state says, checked.
 
     Raises:
@@ -71,7 +71,7 @@ def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -
     if length is not None and position > length:
         refuse_state("state", f"is of a longer source: it has position {position}, and this source has {length} items")
     out = Ranges.from_state(state["out"]).runs
-    return Left(state["epoch"], position, out, state["parts"], state["source"], begun=True)
+    return EpochRest(state["epoch"], position, out, state["parts"], state["source"], begun=True)
 
 
 # For all pipelines together, these are the first pipeline's value, the greatest, or the mean.
@@ -163,7 +163,7 @@ T = TypeVar("T")
 _ANSWER_SECONDS = 5.0
 
 
-class Options(NamedTuple):
+class RayOptions(NamedTuple):
     """How a loader works; see `run_on_ray`."""
 
     prefetch: int
@@ -193,13 +193,13 @@ class RayLoader(Generic[T]):
         1
     """
 
-    def __init__(self, crew: ActorCrew, passes: SourcePasses, fingerprint: dict[str, Any], options: Options) -> None:
+    def __init__(self, crew: ActorCrew, passes: SourcePasses, fingerprint: dict[str, Any], options: RayOptions) -> None:
         self._crew = crew
         self._passes = passes
         self._fingerprint = fingerprint
         self._options = options
         self._run: EpochRun | None = None
-        self._left = Left(epoch=0, position=0, out=[], parts=[], source=None, begun=False)
+        self._left = EpochRest(epoch=0, position=0, out=[], parts=[], source=None, begun=False)
         # The error that each further read raises again.
         self._failure: BaseException | None = None
         weakref.finalize(self, crew.ask_to_stop).atexit = False
@@ -290,7 +290,7 @@ class RayLoader(Generic[T]):
         )
         self._run = EpochRun(
             table,
-            Parts(left.parts),
+            PartlyReceived(left.parts),
             self._crew,
             Begin(left.epoch, state),
             prefetch=options.prefetch,
@@ -305,7 +305,7 @@ class RayLoader(Generic[T]):
             self._check_that_not_all_failed()
         epoch, state = run.begin
         self._passes.advance(state)
-        left = Left(epoch=epoch + 1, position=0, out=[], parts=[], source=None, begun=False)
+        left = EpochRest(epoch=epoch + 1, position=0, out=[], parts=[], source=None, begun=False)
         self._run, self._left = None, left
 
     def _check_that_not_all_failed(self) -> None:
@@ -372,7 +372,7 @@ class RayLoader(Generic[T]):
                 left = left._replace(source=self._passes.state())
         else:
             position, out = run.undelivered()
-            left = Left(run.begin.epoch, position, out, run.parts.to_state(), run.begin.state, begun=True)
+            left = EpochRest(run.begin.epoch, position, out, run.parts.to_state(), run.begin.state, begun=True)
         return write_state(left, self._fingerprint)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -524,7 +524,7 @@ def run_on_ray(
     check_choice("on_loss", on_loss, ("reassign", "raise"))
     threads = min(_MOST_THREADS, math.ceil(cpus) + _MORE_THAN_CORES) if num_threads is None else num_threads
     positive("num_threads", threads)
-    options = Options(
+    options = RayOptions(
         prefetch=positive("prefetch", prefetch),
         lease=positive("lease", lease),
         ordered=order == "input",

@@ -17,7 +17,7 @@ from spdl._check import check_str, without_user
 from spdl._not_here import require
 from spdl.store._identity import SecretAddress, named_servers, secrets_of
 from spdl.store._remote import RemoteStore
-from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport
+from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, SentRequest, Transport
 from spdl.store._server_limits import RequestCounters
 from spdl.store._store import Entry, StoreError, not_found
 
@@ -52,7 +52,7 @@ def note_use() -> None:
     _process["used"] = True
 
 
-class ObstoreAttempt(Attempt):
+class ObstoreAttempt(SentRequest):
     """A request that obstore carries, in another thread: its calls cannot be ended, but need not be waited for."""
 
     def __init__(self, transport: ObstoreTransport, request: Request, crew: Crew) -> None:

@@ -65,7 +65,7 @@ class UnknownSizeError(StoreError):
     """Raised if a server does not say how many bytes an object has, though it answers."""
 
 
-class Attempt:
+class SentRequest:
     """A request that is sent once.
 
     Attributes:
@@ -93,7 +93,7 @@ class Transport:
     def prepare(self, until: float, crew: Crew) -> None:
         """Called before requests, by the thread that waits for their answers until then. It may raise anything."""
 
-    def attempt(self, request: Request, until: float, crew: Crew) -> Attempt:
+    def attempt(self, request: Request, until: float, crew: Crew) -> SentRequest:
         """Return an attempt to have a request answered until a time, by the monotonic clock. A crew may help."""
         raise NotImplementedError
 
@@ -385,10 +385,10 @@ class _Race:
         self.failures = 0
         self._hedges = 0
         self._lock = threading.Lock()
-        self._under_way: dict[Attempt, float] = {}
+        self._under_way: dict[SentRequest, float] = {}
         self._outcome: Answer | Exception | None = None
-        self._first: Attempt | None = None
-        self._winner: Attempt | None = None
+        self._first: SentRequest | None = None
+        self._winner: SentRequest | None = None
         self._ended: SimpleQueue[None] = SimpleQueue()
 
     def run(self) -> Answer | Exception:
@@ -412,10 +412,10 @@ class _Race:
         if self._outcome is None:  # It was interrupted.
             self.end(StoreError("nobody waits for it"))
 
-    def _new_attempt(self) -> Attempt:
+    def _new_attempt(self) -> SentRequest:
         return self._sender.transport.attempt(self._request, self._until, self._crew)
 
-    def _carry(self, attempt: Attempt) -> None:
+    def _carry(self, attempt: SentRequest) -> None:
         with self._lock:
             if self._outcome is not None:
                 return
@@ -435,7 +435,7 @@ class _Race:
         except Exception as error:  # noqa: BLE001 - it is the caller's.
             self.end(error)
 
-    def end(self, outcome: Answer | Exception, winner: Attempt | None = None) -> None:
+    def end(self, outcome: Answer | Exception, winner: SentRequest | None = None) -> None:
         """Set the outcome, unless there is one, and stop all attempts but the winner."""
         with self._lock:
             if self._outcome is not None:

@@ -143,7 +143,7 @@ def _at(values: list[Any], index: int) -> str:
 Epochs: TypeAlias = list[list[Any]]
 
 
-class Loader(Protocol):
+class ResumableLoader(Protocol):
     """A loader that can be resumed: a `Pipeline`, a `DataLoader`, or any object with the same three methods."""
 
     def __iter__(self) -> Iterator[Any]: ...
@@ -153,13 +153,13 @@ class Loader(Protocol):
     def load_state_dict(self, state: dict[str, Any], /) -> None: ...
 
 
-Make: TypeAlias = "Callable[[], Loader]"
+Make: TypeAlias = "Callable[[], ResumableLoader]"
 
 
 class Reader:
     """Reads a loader step by step. The end of an epoch is a step as well."""
 
-    def __init__(self, loader: Loader, epochs: int, before: int) -> None:
+    def __init__(self, loader: ResumableLoader, epochs: int, before: int) -> None:
         self.loader = loader
         # The items of each epoch that was begun; and how many epochs have ended, including earlier runs.
         self.got: Epochs = [[]]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from spdl._check import check_flag, check_int, check_iterable, positive, refuse
 from spdl.testing._reading import (
     Epochs,
-    Loader,
     Make,
     Reader,
+    ResumableLoader,
     check_numbers,
     describe_difference,
     freeze,
@@ -67,7 +67,7 @@ def check_elsewhere(setups: Sequence[Setup], items: Items, cuts: Collection[int]
                 _compare(place, every, first.items + rest.items, missing=missing, repeats=repeats)
 
 
-class _Received(NamedTuple):
+class _AllReceived(NamedTuple):
     """The items that all ranks together have received, the number of steps, and the state of all ranks."""
 
     items: Counter[Hashable]
@@ -75,7 +75,7 @@ class _Received(NamedTuple):
     state: Any
 
 
-def _received(setup: Setup, cut: int | None, items: Items, *, state: Any = None) -> _Received:
+def _received(setup: Setup, cut: int | None, items: Items, *, state: Any = None) -> _AllReceived:
     received: Counter[Hashable] = Counter()
     with ExitStack() as stack:
         # They run side by side, as their processes do.
@@ -83,7 +83,7 @@ def _received(setup: Setup, cut: int | None, items: Items, *, state: Any = None)
         steps = max(_read(reader, cut) for reader in readers)
         for reader in readers:
             received.update(item for value in reader.got[0] for item in items(value))
-        return _Received(received, steps, _merge([reader.state() for reader in readers]))
+        return _AllReceived(received, steps, _merge([reader.state() for reader in readers]))
 
 
 def _read(reader: Reader, cut: int | None) -> int:
@@ -109,7 +109,7 @@ def _compare(place: str, wanted: Counter[Hashable], got: Counter[Hashable], *, m
 
 
 def assert_resumes_exactly(
-    make: Callable[..., Loader],
+    make: Callable[..., ResumableLoader],
     world: Sequence[int] = (1, 2, 3, 5),
     batch: Sequence[int] = (1, 4, 7),
     *,
@@ -184,7 +184,7 @@ def assert_resumes_exactly(
         check_elsewhere(setups, items, cuts)
 
 
-def _parameters(make: Callable[..., Loader]) -> set[str]:
+def _parameters(make: Callable[..., ResumableLoader]) -> set[str]:
     if not callable(make):
         refuse(TypeError, "make", "a function that makes a pipeline or loader", make)
     names = {

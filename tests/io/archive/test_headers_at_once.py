@@ -15,7 +15,7 @@ from tests.source.counting_store import CountingStore
 from spdl.io import FormatError
 from spdl.io._archive import headers_at_once
 from spdl.io._archive.headers_at_once import read_headers_at_once
-from spdl.io._archive.tar_headers import Found, read_headers
+from spdl.io._archive.tar_headers import MemberHeader, read_headers
 from spdl.source import TarShards
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def draw_archive(rng: random.Random, depth: int = 0) -> bytes:
     return file.getvalue()
 
 
-def outcome(read: Callable[[Any, int], Iterator[Found]], fetch: Any, size: int) -> list[Found] | str:
+def outcome(read: Callable[[Any, int], Iterator[MemberHeader]], fetch: Any, size: int) -> list[MemberHeader] | str:
     try:
         return list(read(fetch, size))
     except FormatError as error:

@@ -233,7 +233,7 @@ def test_memory_that_is_not_mapped_can_be_used_as_well() -> None:
 def test_lane_tells_in_numbers_how_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "largest_mapped", lambda: 1 << 20)
     for ends in lane.make_lane():
-        copied = lane.Ends.copy_of(ends.numbers())
+        copied = lane.LaneEnds.copy_of(ends.numbers())
         assert (copied.memory.size, copied.memory.mapped) == (ends.memory.size, 1 << 20)
         copied.close()
         ends.close()

@@ -19,7 +19,7 @@ from spdl.store import HTTPStore, StoreError
 from spdl.store import _requests as crew
 from spdl.store._identity import SecretAddress
 from spdl.store._remote import RemoteStore
-from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Sender, Transport
+from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, Sender, SentRequest, Transport
 from spdl.store._server_limits import Hedging, RequestCounters
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SimulatedServer(Transport):
             self.sender.close()
 
 
-class SimulatedAttempt(Attempt):
+class SimulatedAttempt(SentRequest):
     def __init__(self, server: SimulatedServer, reply: Reply, until: float) -> None:
         self.until = until
         self.server = server

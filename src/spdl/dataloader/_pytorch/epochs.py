@@ -125,7 +125,7 @@ class ReceivedBatches:
         return found
 
 
-class _Epoch:
+class _SeededEpoch:
     """One pass over a dataset, and the seed of its workers.
 
     Args:
@@ -157,7 +157,7 @@ class _Epoch:
         self.finished = True
 
 
-class MapEpoch(_Epoch):
+class MapEpoch(_SeededEpoch):
     """The inputs that determine the batches of an epoch, and the batches that the consumer has received."""
 
     def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
@@ -183,7 +183,7 @@ class MapEpoch(_Epoch):
 _LG = logging.getLogger("spdl.dataloader")
 
 
-class IterableEpoch(_Epoch):
+class IterableEpoch(_SeededEpoch):
     """How far the consumer is in each worker's part of an iterable dataset.
 
     Args:

@@ -217,7 +217,7 @@ class CallerIterator(TrackedIterator):
         return self._pin(batch)
 
 
-class _Load:
+class _LoadBatch:
     """The op of the pipeline: loads a batch as one of the workers."""
 
     def __init__(self, fetch: MapFetch, slots: WorkerSlots, pin: Callable[[Any], Any]) -> None:
@@ -254,7 +254,7 @@ class ThreadIterator(TrackedIterator):
         slots = WorkerSlots(self._base_seed, [self._dataset] * counts.workers, loader.worker_init_fn)
         pin = Pinning.of(self)
         self._workers = ThreadWorkers(
-            _Load(self._fetch, slots, pin), counts.workers, self._ahead, arguments_of(loader, counts.workers)
+            _LoadBatch(self._fetch, slots, pin), counts.workers, self._ahead, arguments_of(loader, counts.workers)
         )
         self._awaited: deque[int] = deque()
         self._reset(loader, first_iter=True)

@@ -45,7 +45,7 @@ from spdl.dataloader._thread_safety.values import (
     PLAIN,
     AnySearch,
     Args,
-    Bound,
+    BoundMethod,
     Held,
     Local,
     Made,
@@ -109,7 +109,7 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
             if function is not None:
                 functions = search.objects.value_of([function], f"{kind.__name__}.{name}")
                 for it in functions:
-                    found |= search.call(frozenset([Bound(it, thing)]), Args(others=frozenset(everything)), node)
+                    found |= search.call(frozenset([BoundMethod(it, thing)]), Args(others=frozenset(everything)), node)
     return found
 
 
@@ -371,7 +371,7 @@ class LibraryCalls:
 
     @staticmethod
     def is_function(thing: Thing) -> bool:
-        if isinstance(thing, (Local, Bound, NamedMethod)):
+        if isinstance(thing, (Local, BoundMethod, NamedMethod)):
             return True
         if isinstance(thing, Made):
             called = thing.kind is not None and has_function(thing.kind, "__call__")

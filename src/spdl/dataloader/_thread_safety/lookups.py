@@ -26,7 +26,7 @@ from spdl.dataloader._thread_safety.values import (
     UNASSIGNED,
     AnySearch,
     Args,
-    Bound,
+    BoundMethod,
     Held,
     Made,
     NamedMethod,
@@ -218,7 +218,7 @@ class Lookups:
 
     def _bind(self, function: object, receivers: Value, path: str) -> Value:
         functions = self._objects.value_of([function], path)
-        return frozenset(Bound(it, receiver) for it in functions for receiver in receivers)
+        return frozenset(BoundMethod(it, receiver) for it in functions for receiver in receivers)
 
     def _of_super(self, kind: type, receiver: Thing, name: str) -> Value:
         own = getattr(receiver, "kind", None)

@@ -49,12 +49,12 @@ ARRAYS = {
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
 
 
-class _Named(NamedTuple):
+class _NamedPlaces(NamedTuple):
     first: int
 
 
 # Slots, and the fields of named tuples.
-FIELDS = (types.MemberDescriptorType, type(vars(_Named)["first"]))
+FIELDS = (types.MemberDescriptorType, type(vars(_NamedPlaces)["first"]))
 
 # How many objects are looked at, in less than a second.
 _MOST_OBJECTS = 4_000_000

@@ -46,7 +46,7 @@ _IN_PLACE = {
 }
 
 
-class Reading:
+class CodeReading:
     """Reads the code of one function. A method is named after the kind of node that it reads.
 
     The order of statements is not looked at: a variable may be anything that is ever stored in it. So the body is read

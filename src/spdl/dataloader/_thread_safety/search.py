@@ -44,14 +44,14 @@ from spdl.dataloader._thread_safety.lookups import (
     unknown,
 )
 from spdl.dataloader._thread_safety.objects import CONTAINERS, Objects, full_name, has_code, is_array, is_of_python
-from spdl.dataloader._thread_safety.reading import Reading
+from spdl.dataloader._thread_safety.reading import CodeReading
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
     RAISED,
     UNASSIGNED,
     Args,
-    Bound,
+    BoundMethod,
     Held,
     Local,
     Made,
@@ -265,7 +265,7 @@ class Calling:
         match thing:
             case Local():
                 return self._call_local(thing, args)
-            case Bound(function=function, receiver=receiver):
+            case BoundMethod(function=function, receiver=receiver):
                 return self._call(function, args.after(frozenset([receiver])), node)
             case NamedMethod(receiver=receiver, name=name):
                 return self._call_named(receiver, name, args, node)
@@ -501,7 +501,7 @@ class Calling:
         scope = self._scopes[key]
         for name, value in names.items():
             scope.values[name] |= value
-        reading = Reading(self, scope, caller)
+        reading = CodeReading(self, scope, caller)
         self._active.add(key)
         try:
             before = -1
@@ -515,7 +515,7 @@ class Calling:
         self._settled[key] = self.version
         return self._results[key]
 
-    def _note_result(self, key: Any, node: FunctionNode, reading: Reading) -> None:
+    def _note_result(self, key: Any, node: FunctionNode, reading: CodeReading) -> None:
         result = reading.returned
         if _yields(node):
             result = self.made(node, reading.yielded | reading.returned)

@@ -105,7 +105,7 @@ class Local(Thing):
 
 
 @dataclass(frozen=True)
-class Bound(Thing):
+class BoundMethod(Thing):
     """A function of a class, with the object whose method it is."""
 
     function: Thing

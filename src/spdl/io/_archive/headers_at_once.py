@@ -18,7 +18,7 @@ from spdl.io._common.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from spdl.io._archive.tar_headers import Found
+    from spdl.io._archive.tar_headers import MemberHeader
 
     Fetch = Callable[[int, int], bytes]
     """Reads that many bytes from a position on."""
@@ -39,8 +39,8 @@ _SEARCHED = 1 << 16
 _MAGIC, _MAGIC_AT = b"ustar", 257
 
 
-class _Piece(NamedTuple):
-    members: list[Found | None]
+class _ArchivePiece(NamedTuple):
+    members: list[MemberHeader | None]
     """The findings of each step."""
     steps: dict[int, int]
     """The number of the step that began at a place."""
@@ -48,7 +48,7 @@ class _Piece(NamedTuple):
     """Where the next step would begin."""
 
 
-def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[Found]:
+def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[MemberHeader]:
     """Yield the regular files of an archive by reading only its headers; see `read_headers`.
 
     Args:
@@ -59,7 +59,7 @@ def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[Found]:
         FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
     """
     walk = Walk(ReadAhead(fetch, size).read, size)
-    pieces: list[_Piece] = []
+    pieces: list[_ArchivePiece] = []
     place: int | None = 0
     done = 0
     while place is not None:
@@ -76,7 +76,7 @@ def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[Found]:
             pieces = _look_through(fetch, size, place, place // done)
 
 
-def _look_through(fetch: Fetch, size: int, begin: int, apart: int) -> list[_Piece]:
+def _look_through(fetch: Fetch, size: int, begin: int, apart: int) -> list[_ArchivePiece]:
     """Read the headers of what is left, whose members are about so far apart."""
     left = size - begin
     if apart < _APART:
@@ -90,17 +90,17 @@ def _look_through(fetch: Fetch, size: int, begin: int, apart: int) -> list[_Piec
     length = -(-left // count // BLOCK) * BLOCK
     edges = [*range(begin, size, length), size]
 
-    def read(number: int) -> _Piece:
+    def read(number: int) -> _ArchivePiece:
         start, end = edges[number : number + 2]
         place = _find_header(fetch, start, end) if number else start
-        return _Piece([], {}, None) if place is None else _read_piece(fetch, size, place, end, apart)
+        return _ArchivePiece([], {}, None) if place is None else _read_piece(fetch, size, place, end, apart)
 
     with ThreadPoolExecutor(len(edges) - 1, "spdl-tar-headers") as executor:
         return list(executor.map(read, range(len(edges) - 1)))
 
 
-def _read_piece(fetch: Fetch, size: int, place: int, end: int, apart: int) -> _Piece:
-    piece = _Piece([], {}, None)
+def _read_piece(fetch: Fetch, size: int, place: int, end: int, apart: int) -> _ArchivePiece:
+    piece = _ArchivePiece([], {}, None)
     walk = Walk(ReadAhead(fetch, size, place, apart=apart, stop=end).read, size)
     while place < end:
         try:

@@ -145,7 +145,7 @@ _META = (b"L", b"K", b"x", b"X", b"g")
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
 
 
-class Found(NamedTuple):
+class MemberHeader(NamedTuple):
     """A regular file in an archive."""
 
     name: bytes
@@ -154,7 +154,7 @@ class Found(NamedTuple):
     size: int
 
 
-def read_headers(read: Read, size: int) -> Iterator[Found]:
+def read_headers(read: Read, size: int) -> Iterator[MemberHeader]:
     """Yield the regular files of an archive in ustar, GNU or pax format by reading only its headers.
 
     Args:
@@ -193,7 +193,7 @@ class Walk:
         """Whether no header so far applies to all later members."""
         return self._everywhere == Attributes()
 
-    def step(self, place: int) -> tuple[Found | None, int | None]:
+    def step(self, place: int) -> tuple[MemberHeader | None, int | None]:
         """Go over one member and the headers that belong to it.
 
         Args:
@@ -221,7 +221,7 @@ class Walk:
                     f"the tar archive is truncated: it ends after {there} of the {size} bytes of {_quoted(name)} that "
                     f"begin at byte {content}"
                 )
-            return (Found(name, content, size) if is_file else None), place
+            return (MemberHeader(name, content, size) if is_file else None), place
         return None, None
 
     def _take_member(self, block: bytes, kind: bytes) -> tuple[bytes, int, bool]:

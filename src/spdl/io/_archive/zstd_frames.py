@@ -32,7 +32,7 @@ def zstd_frames(read: Read, offset: int = 0) -> Iterator[tuple[int | None, bytes
     Raises:
         FormatError: If the data is damaged or truncated.
     """
-    source = _Source(read, offset)
+    source = _ExactReader(read, offset)
     while header := source.take(4, may_end=True):
         magic = int.from_bytes(header, "little")
         start: int | None = source.position - 4
@@ -53,7 +53,7 @@ def zstd_frames(read: Read, offset: int = 0) -> Iterator[tuple[int | None, bytes
             )
 
 
-def _parts(source: _Source, magic: bytes) -> Iterator[bytes]:
+def _parts(source: _ExactReader, magic: bytes) -> Iterator[bytes]:
     """Yield a frame's header, its blocks and its checksum."""
     descriptor = source.take(1)
     flags = descriptor[0]
@@ -74,7 +74,7 @@ def _parts(source: _Source, magic: bytes) -> Iterator[bytes]:
         yield source.take(4)
 
 
-class _Source:
+class _ExactReader:
     """Reads exact numbers of bytes.
 
     Args:

@@ -202,7 +202,7 @@ _ATTRIBUTES = 0o600 << 16
 _PADDING_ID = 0xD935
 
 
-class _Member(NamedTuple):
+class _ZipEntry(NamedTuple):
     name: bytes
     flags: int
     method: int
@@ -281,7 +281,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
             packed = sum(map(len, content))
             flags = 0 if name.isascii() else _UTF8_NAME
             size = len(header) + len(payload)
-            member = _Member(name, flags, _METHODS[compression], native.crc32(header, payload), packed, size, offset)
+            member = _ZipEntry(name, flags, _METHODS[compression], native.crc32(header, payload), packed, size, offset)
             local_header = member.local_header()
             write(local_header)
             for part in content:
@@ -304,7 +304,7 @@ def _packed(compression: Compression, header: bytes, payload: memoryview) -> byt
     return native.deflate(header, payload) if compression == "deflate" else native.zstd(header, payload)
 
 
-def _write_directory(write: Write, members: list[_Member], offset: int) -> None:
+def _write_directory(write: Write, members: list[_ZipEntry], offset: int) -> None:
     directory = b"".join(member.directory_entry() for member in members)
     write(directory)
     count, size = len(members), len(directory)

@@ -15,7 +15,7 @@ from spdl.pipeline._elsewhere.memory import Returns, block_size
 SHUT_DOWN = (1 << 64) - 1
 
 
-class Bound(NamedTuple):
+class ArenaBound(NamedTuple):
     """How much the arrays may take that the worker has sent and that have not been given back.
 
     Attributes:
@@ -44,7 +44,7 @@ class Bound(NamedTuple):
 class Room:
     """The room that is left within a bound, in the worker. The lane's lock guards it."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: ArenaBound) -> None:
         self.bound = bound
         self._left = bound.size
         self._taken: dict[int, int] = {}
@@ -95,7 +95,7 @@ class Ledger:
         copies: Whether the items that arrive are copies.
     """
 
-    def __init__(self, bound: Bound, *, copies: bool) -> None:
+    def __init__(self, bound: ArenaBound, *, copies: bool) -> None:
         self.bound = bound
         self.copies = copies
         self.received = self.given_back = 0
@@ -138,7 +138,7 @@ class Arena:
 
     def __init__(self, size: int, segment: int, acquire_timeout: float, *, copies: bool) -> None:
         timeout = check_seconds("acquire_timeout", acquire_timeout, above_zero=False)
-        self._ledger = Ledger(Bound(size, segment, timeout), copies=copies)
+        self._ledger = Ledger(ArenaBound(size, segment, timeout), copies=copies)
         self._closed = self._taken = False
 
     def take_over(self) -> Ledger:

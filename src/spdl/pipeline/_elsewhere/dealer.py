@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
-from spdl.pipeline._elsewhere.worker_messages import Load, Name, NewLimits, Report, Work, Worker
+from spdl.pipeline._elsewhere.worker_messages import CpuLoad, Name, NewLimits, Report, Work, Worker
 from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
@@ -152,7 +152,7 @@ class Peer:
         self.ends_owed = 0
         self.told: list[Extract] | None = None
         # Its latest report about the CPU, and the concurrencies that were sent to it, by the places of stages.
-        self._load = Load(0.0, 0.0)
+        self._load = CpuLoad(0.0, 0.0)
         self._limits: dict[int, int] = {}
         self._next_number = 0
         # Items that were taken since the last estimate of their duration, and the seconds of work on them.
@@ -221,10 +221,10 @@ class Peer:
         before, self.told = self.told, counters
         return before
 
-    def uses(self, load: Load) -> Load:
+    def uses(self, load: CpuLoad) -> CpuLoad:
         """Note the worker's CPU times, and return by how much they have grown since its last report."""
         before, self._load = self._load, load
-        return Load(load.cpu - before.cpu, load.coreless - before.coreless)
+        return CpuLoad(load.cpu - before.cpu, load.coreless - before.coreless)
 
     def came_to_end(self) -> None:
         """Note that the worker has reached an end of an epoch, and all results before that were received."""

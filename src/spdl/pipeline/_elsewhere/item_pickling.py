@@ -34,10 +34,10 @@ _NAMED_KINDS = "biufc"
 
 def general_reducers(general: Mapping[type, Any]) -> dict[type, Any]:
     """Return a pickler's table of reducers: this module's, and then the general ones."""
-    return _Table(general)
+    return _ReducerTable(general)
 
 
-class _Table(dict[type, Any]):
+class _ReducerTable(dict[type, Any]):
     def __init__(self, general: Mapping[type, Any]) -> None:
         super().__init__()
         self._general = general

@@ -1,9 +1,10 @@
 """A lane: items from one process to another, and the layout that its ends `lane_writer` and `lane_reader` share.
 
 A lane is a memory that both map, two counters, and a pipe. At the beginning of the memory is a ring of messages; the
-rest is a slab of blocks for what is large. The writer copies a message into the ring and adds its size to `Ends.sent`,
-which wakes the reader. The reader adds what it is done with to `Ends.taken`, and writes the blocks that nothing refers
-to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no other state.
+rest is a slab of blocks for what is large. The writer copies a message into the ring and adds its size to
+`LaneEnds.sent`, which wakes the reader. The reader adds what it is done with to `LaneEnds.taken`, and writes the blocks
+that nothing refers to any more to the pipe. So each number has one process that adds and one that takes, and the ring
+has no other state.
 
 If a process may map only a limited amount, both map the ring and a part of the slab. An item that finds no room there,
 be it because items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it
@@ -52,7 +53,7 @@ def aligned(size: int) -> int:
 
 
 @dataclass
-class Ends:
+class LaneEnds:
     """One process's handles of a lane. They can be sent to a child process, as an argument of the process.
 
     Attributes:
@@ -84,7 +85,7 @@ class Ends:
         return *sizes, memory.fd, sent[0], sent[-1], taken[0], taken[-1], self.returns
 
     @classmethod
-    def copy_of(cls, numbers: Sequence[int]) -> Ends:
+    def copy_of(cls, numbers: Sequence[int]) -> LaneEnds:
         """Return handles with their own descriptors, of a lane whose numbers another interpreter has given."""
         ring, size, mapped, memory, *counters, returns = numbers
         return cls(
@@ -112,7 +113,7 @@ class Ends:
             os.close(returns)
 
 
-def make_lane(ring: int = RING) -> tuple[Ends, Ends]:
+def make_lane(ring: int = RING) -> tuple[LaneEnds, LaneEnds]:
     """Make a lane, and return the handles of its writer and of its reader.
 
     Args:
@@ -138,7 +139,7 @@ def make_lane(ring: int = RING) -> tuple[Ends, Ends]:
         undo.callback(copied_taken.close)
         reader, writer = os.pipe()
         undo.pop_all()
-        return Ends(ring, memory, sent, taken, reader), Ends(ring, copied, copied_sent, copied_taken, writer)
+        return LaneEnds(ring, memory, sent, taken, reader), LaneEnds(ring, copied, copied_sent, copied_taken, writer)
 
 
 def _make_memory() -> AnonymousMemory:

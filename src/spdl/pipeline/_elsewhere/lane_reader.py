@@ -19,7 +19,7 @@ from spdl.pipeline._elsewhere.lane import (
     HEADER,
     LONGEST_POLL,
     PLACED,
-    Ends,
+    LaneEnds,
     NotReadable,
     PeerGone,
     aligned,
@@ -52,7 +52,7 @@ class LaneReader:
         ledger: Counts the buffers, if they are bounded.
     """
 
-    def __init__(self, ends: Ends, signs: Iterable[int], ledger: Ledger | None = None) -> None:
+    def __init__(self, ends: LaneEnds, signs: Iterable[int], ledger: Ledger | None = None) -> None:
         self._ledger = ledger
         # How many items were larger than the bound, and when that is said again.
         self._without_arena = 0

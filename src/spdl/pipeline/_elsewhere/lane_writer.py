@@ -23,8 +23,8 @@ from spdl.pipeline._elsewhere.lane import (
     HEADER,
     LONGEST_POLL,
     PLACED,
-    Ends,
     ItemNotSent,
+    LaneEnds,
     aligned,
 )
 from spdl.pipeline._elsewhere.memory import Slab, block_size, lend
@@ -123,7 +123,7 @@ class LaneWriter:
 
     def __init__(
         self,
-        ends: Ends,
+        ends: LaneEnds,
         signs: Iterable[int],
         on_sign: Callable[[], object],
         arena: Room | None = None,

@@ -11,7 +11,7 @@ from spdl.pipeline._declare.op import FailedItem
 from spdl.pipeline._declare.records import OnFailure
 from spdl.pipeline._elsewhere.dealer import Dealer, Peer, Sent
 from spdl.pipeline._elsewhere.lane import ChannelClosed, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.worker_messages import End, Failure, Fault, Mark, Name, Report
+from spdl.pipeline._elsewhere.worker_messages import EpochMark, Failure, Fault, InputEnd, Name, Report
 from spdl.pipeline._engine.channel import Channel, Order
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.failures import Quarantine, report_failed_item, type_and_message
@@ -374,10 +374,10 @@ class RegionNode(Node):
         elif self.flush_due:
             self.flush_due = False
             self.engine.remove_turns()
-            self._flush(End())
+            self._flush(InputEnd())
         elif self.queue and self._may_pass_mark():
             if not self.flush_begun:
-                self._flush(Mark())
+                self._flush(EpochMark())
             else:
                 self.flush_begun = False
                 for mirror in self.mirrors:
@@ -400,10 +400,10 @@ class RegionNode(Node):
         self.end(sent)
         self.giving_up -= 1
 
-    def _flush(self, message: Mark | End) -> None:
+    def _flush(self, message: EpochMark | InputEnd) -> None:
         """Make the workers end their epoch. Called with the lock held, which it releases in the meantime."""
         self.flush_begun = True
-        self.end_told = isinstance(message, End)
+        self.end_told = isinstance(message, InputEnd)
         peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
         for peer in peers:
             peer.begin_sending()

@@ -26,12 +26,12 @@ from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadabl
 from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
 from spdl.pipeline._elsewhere.worker_messages import (
     AnyRaised,
-    End,
+    CpuLoad,
+    EpochMark,
     Failure,
     Fault,
+    InputEnd,
     Job,
-    Load,
-    Mark,
     Name,
     NewLimits,
     RaisedHere,
@@ -246,7 +246,7 @@ class Telling(NamedTuple):
 
     most: int
     every: float
-    load: Callable[[], Load] | None
+    load: Callable[[], CpuLoad] | None
 
 
 class RegionOutbox:
@@ -589,8 +589,8 @@ def _receive(end: WorkersEnd, feed: ReceivedItems, outbox: RegionOutbox, engine:
         if isinstance(head, NewLimits):
             with engine.lock:
                 _set_limits(engine, {stages[place]: each for place, each in head.concurrency.items()})
-        elif isinstance(head, Mark | End):
-            outbox.expect_mark(last=isinstance(head, End))
+        elif isinstance(head, EpochMark | InputEnd):
+            outbox.expect_mark(last=isinstance(head, InputEnd))
             return False
 
 
@@ -600,14 +600,14 @@ def _set_limits(engine: Engine, concurrency: dict[Node, int]) -> None:
     set_limits(engine, concurrency, max(1, engine.workers.num_threads + more), engine.sink.capacity)
 
 
-def _load_clock(engine: Engine) -> Callable[[], Load]:
+def _load_clock(engine: Engine) -> Callable[[], CpuLoad]:
     # Imported here since few pipelines are tuned.
     from spdl.pipeline._report.threads import CoreWaits  # noqa: PLC0415
 
     waits = CoreWaits()
     # The time until here was not work on items.
     began = process_time()
-    return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
+    return lambda: CpuLoad(process_time() - began, waits.read(engine.workers.threads))
 
 
 def _send_all(outbox: RegionOutbox, end: WorkersEnd, place: WorkerPlace) -> None:

@@ -121,7 +121,7 @@ class Processes:
                 stacklevel=2,
             )
 
-    def start(self, number: int) -> _WorkerProcess:
+    def start(self, number: int) -> RegionProcess:
         """Start a process.
 
         Raises:
@@ -131,7 +131,7 @@ class Processes:
         lost = 0
         while True:
             try:
-                return _WorkerProcess(multiprocessing.get_context(self._method), self._payload, number)
+                return RegionProcess(multiprocessing.get_context(self._method), self._payload, number)
             except ChildProcessError as error:
                 if self._method != "forkserver":
                     raise
@@ -155,7 +155,7 @@ class Processes:
         return [payload]
 
 
-class _WorkerProcess:
+class RegionProcess:
     """A worker process and the connection to it. It is the region's thread's."""
 
     def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
@@ -220,7 +220,7 @@ def _method() -> str:
 _FORKS: list[int] = []
 os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
 
-_LIVE: WeakSet[_WorkerProcess | _WorkerInterpreter] = WeakSet()
+_LIVE: WeakSet[RegionProcess | RegionInterpreter] = WeakSet()
 
 
 def _close_all() -> None:
@@ -258,9 +258,9 @@ class Interpreters:
         _check_place("The initializer", region, job.initializer)
         self._payload = packed(region, job)
 
-    def start(self, number: int) -> _WorkerInterpreter:  # noqa: ARG002 - as the others.
+    def start(self, number: int) -> RegionInterpreter:  # noqa: ARG002 - as the others.
         assert self._make is not None
-        return _WorkerInterpreter(self._make, self._payload)
+        return RegionInterpreter(self._make, self._payload)
 
     def let_go(self) -> list[Any]:
         """Forget the work."""
@@ -268,7 +268,7 @@ class Interpreters:
         return []
 
 
-class _WorkerInterpreter:
+class RegionInterpreter:
     """A worker interpreter and the connection to it. It cannot be killed."""
 
     def __init__(self, make: Callable[[], Any], payload: bytes) -> None:
@@ -338,9 +338,9 @@ class Threads:
         # If there is one that cannot be, it shows here.
         self._stages_of_one_worker(job)
 
-    def start(self, number: int) -> _WorkerThreads:
+    def start(self, number: int) -> RegionThreads:
         assert self._job is not None
-        return _WorkerThreads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
+        return RegionThreads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
 
     def _stages_of_one_worker(self, job: Job) -> tuple[StageConfig, ...]:
         return tuple(self._own(stage) for stage in job.stages)
@@ -365,7 +365,7 @@ class Threads:
         return [job]
 
 
-class _WorkerThreads:
+class RegionThreads:
     """A worker: a thread that begins others, and the connection to it."""
 
     def __init__(self, job: Job, number: int) -> None:

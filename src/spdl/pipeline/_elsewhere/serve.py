@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter
-from spdl.pipeline._elsewhere.lane import Ends, ItemNotSent
+from spdl.pipeline._elsewhere.lane import ItemNotSent, LaneEnds
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
@@ -28,7 +28,7 @@ from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._elsewhere.arena import Bound
+    from spdl.pipeline._elsewhere.arena import ArenaBound
 
 
 class ParentOrder:
@@ -92,14 +92,14 @@ class WorkerTimeoutError(RuntimeError, TimeoutError):
     """Raised when a worker process sends nothing for too long."""
 
 
-class _Member(NamedTuple):
+class _PackedCause(NamedTuple):
     """An exception of a failed pipeline, with its cause, which pickling would lose."""
 
     raised: Raised
     cause: Raised | None
 
     @classmethod
-    def of(cls, error: BaseException) -> _Member:
+    def of(cls, error: BaseException) -> _PackedCause:
         return cls(pack_error(error), None if error.__cause__ is None else pack_error(error.__cause__))
 
     def unpack(self) -> BaseException:
@@ -115,12 +115,14 @@ class WorkerError(NamedTuple):
     what: str
     raised: Raised
     # The exceptions of a failed pipeline, packed one by one: one that cannot be pickled must not hide the others.
-    members: list[_Member] | None
+    members: list[_PackedCause] | None
 
     @classmethod
     def of(cls, what: str, error: BaseException) -> WorkerError:
         """Pack an exception that was just raised."""
-        members = [_Member.of(member) for member in error.exceptions] if isinstance(error, PipelineFailure) else None
+        members = (
+            [_PackedCause.of(member) for member in error.exceptions] if isinstance(error, PipelineFailure) else None
+        )
         return cls(what, pack_error(error), members)
 
     def unpack(self) -> Exception | Diagnosed:
@@ -176,7 +178,7 @@ class Dismissed(Exception):  # noqa: N818 - not an error: the worker is no longe
     """Raised when the parent has asked the worker to end, or is gone."""
 
 
-class _Left(Exception):  # noqa: N818 - not an error: the parent has left the pass.
+class _PassAbandoned(Exception):  # noqa: N818 - not an error: the parent has left the pass.
     """Raised to end the sending of an item that is no longer wanted."""
 
 
@@ -191,7 +193,7 @@ class IterableOutbox:
     """
 
     def __init__(
-        self, orders: int, lane: Ends, buffer_size: int, bound: Bound | None, *, in_interpreter: bool = False
+        self, orders: int, lane: LaneEnds, buffer_size: int, bound: ArenaBound | None, *, in_interpreter: bool = False
     ) -> None:
         self._orders = orders
         self._writer = LaneWriter(
@@ -255,7 +257,7 @@ class IterableOutbox:
         self._sends_item = True
         try:
             self._post(MessageKind.ITEM, item)
-        except _Left:
+        except _PassAbandoned:
             return False
         finally:
             self._sends_item = False
@@ -278,7 +280,7 @@ class IterableOutbox:
     def _take_orders_meanwhile(self) -> None:
         self._take_orders()
         if self._sends_item and not self._is_current():
-            raise _Left
+            raise _PassAbandoned
 
     def _take_orders(self) -> None:
         """Wait for orders and carry them out."""
@@ -303,8 +305,8 @@ class ProcessEnds(NamedTuple):
     """The worker's ends of the connection to its parent."""
 
     orders: Connection
-    lane: Ends
-    bound: Bound | None
+    lane: LaneEnds
+    bound: ArenaBound | None
 
 
 class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
@@ -449,7 +451,7 @@ def serve_interpreter(payload: bytes, orders: int, lane: Sequence[int], buffer_s
         buffer_size: How many items may be under way.
     """
     orders = os.dup(orders)
-    ends = Ends.copy_of(lane)
+    ends = LaneEnds.copy_of(lane)
     outbox = IterableOutbox(orders, ends, buffer_size, None, in_interpreter=True)
     try:
         work(outbox, Payload.of_pickle(payload))

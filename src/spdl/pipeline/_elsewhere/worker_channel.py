@@ -55,7 +55,7 @@ from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
-from spdl.pipeline._elsewhere.lane import ChannelClosed, Ends, PeerGone, make_lane
+from spdl.pipeline._elsewhere.lane import ChannelClosed, LaneEnds, PeerGone, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.memory import Counter
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 class _ChannelEnd:
     """The common part of both ends."""
 
-    def __init__(self, out: Ends, into: Ends) -> None:
+    def __init__(self, out: LaneEnds, into: LaneEnds) -> None:
         self._out = out
         self._into = into
         self._owner = os.getpid()
@@ -217,7 +217,7 @@ class WorkerEnd(_ChannelEnd):
     @classmethod
     def begin_in_interpreter(cls, out: Sequence[int], into: Sequence[int]) -> WorkerEnd:
         """Return the end, in a worker that is another interpreter, with its own descriptors."""
-        end = cls(Ends.copy_of(out), Ends.copy_of(into))
+        end = cls(LaneEnds.copy_of(out), LaneEnds.copy_of(into))
         # Both ends are in one process, so there is no other process whose death would wake this end.
         serve_storage(end._open([], reducers_from_interpreter))
         return end

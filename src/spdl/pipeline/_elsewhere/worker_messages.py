@@ -61,11 +61,11 @@ class Work(NamedTuple):
     contexts: list[ItemContext] | None
 
 
-class Mark(NamedTuple):
+class EpochMark(NamedTuple):
     """The epoch ends here."""
 
 
-class End(NamedTuple):
+class InputEnd(NamedTuple):
     """Nothing more will come."""
 
 
@@ -112,7 +112,7 @@ class Fault(NamedTuple):
     cause: AnyRaised | None
 
 
-class Load(NamedTuple):
+class CpuLoad(NamedTuple):
     """The CPU time of a worker since it was ready for items.
 
     Attributes:
@@ -145,7 +145,7 @@ class Report(NamedTuple):
     taken: int
     seconds: float
     counters: list[Extract] | None
-    load: Load | None
+    load: CpuLoad | None
     ended: bool
     faults: list[Fault]
     lines: list[tuple[int, str]]

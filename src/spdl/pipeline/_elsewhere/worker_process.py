@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
-from spdl.pipeline._elsewhere.lane import Ends, NotReadable, make_lane
+from spdl.pipeline._elsewhere.lane import LaneEnds, NotReadable, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader, Message
 from spdl.pipeline._elsewhere.serve import ParentOrder, Payload, ProcessEnds, ring_size, serve
 from spdl.pipeline._stages.process_work import open_process
@@ -74,7 +74,7 @@ class WorkerProcess:
         order_reader, self._orders = context.Pipe(duplex=False)
         # Made last, since it does not close itself: the system may have no descriptor left for the pipe.
         lane_writer, lane_reader = make_lane(ring_size(buffer_size))
-        self._lane: Ends | Inbox = lane_reader
+        self._lane: LaneEnds | Inbox = lane_reader
         self._pidfd: int | None = None
         ends = ProcessEnds(order_reader, lane_writer, None if ledger is None else ledger.bound)
         foreign = (self._orders,) if context.get_start_method() == "fork" else ()

@@ -27,7 +27,7 @@ from spdl.pipeline._state.partial import histories_from_state, restored_from_sta
 from spdl.pipeline._state.passes import (
     Leg,
     Pass,
-    Received,
+    ReceivedPositions,
     Resumption,
     advance,
     can_merge,
@@ -261,7 +261,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
             _check_share(source, part, changed or uneven(), has_leftovers=bool(histories))
             changed = None
             take_share(source.iterable, _received_of(part, in_order=in_order))
-            parts[number] = _Part(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
+            parts[number] = _SourcePart(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
         elif not part.passes and has_another_share(source.iterable, part.behind):
             _check_share(source, part, changed or uneven(), has_leftovers=False)
             changed = None
@@ -279,7 +279,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     engine.resume(epoch, out_of_order_before=out_of_order_before)
 
 
-def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftovers: bool) -> None:
+def _check_share(source: Source, part: _SourcePart, uneven: str | None, *, has_leftovers: bool) -> None:
     """Raise if other ranks or batch sizes cannot continue with what a state says about a source."""
     if not part.progress.position:
         # No item was handed out.
@@ -332,7 +332,7 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
         keeper.resume(last)
 
 
-class _Part(NamedTuple):
+class _SourcePart(NamedTuple):
     """One source's part of a state."""
 
     progress: Progress
@@ -341,16 +341,16 @@ class _Part(NamedTuple):
     behind: Any
 
 
-def _read(source: Source | None, state: dict[str, Any]) -> _Part:
+def _read(source: Source | None, state: dict[str, Any]) -> _SourcePart:
     progress = Progress(_number(state, "position"), tuple(runs_from_state(state.get("out", []))))
     passes, following = _passes(state), _number(state, "following")
     _check_passes(*progress, passes, following)
     if len(passes) > 1 and source is not None and not source.continuous:
         raise ValueError("it has several passes over a source that is not `continuous`")
-    return _Part(progress, passes, following, state.get("state"))
+    return _SourcePart(progress, passes, following, state.get("state"))
 
 
-def _received_of(part: _Part, *, in_order: bool) -> Received:
+def _received_of(part: _SourcePart, *, in_order: bool) -> ReceivedPositions:
     """Return what was received of the first pass that the consumer was not done with.
 
     Args:
@@ -363,7 +363,7 @@ def _received_of(part: _Part, *, in_order: bool) -> Received:
     holes = [position - first.begin for position in part.progress.out if first.begin <= position < end]
     ends = [*holes, end - first.begin]
     beyond = [(before + 1, behind) for before, behind in pairwise(ends) if before + 1 < behind]
-    return Received(first.state, ends[0], () if in_order else tuple(beyond))
+    return ReceivedPositions(first.state, ends[0], () if in_order else tuple(beyond))
 
 
 def source_state(state: dict[str, Any], source: Any) -> Any:

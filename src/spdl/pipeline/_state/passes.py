@@ -536,7 +536,7 @@ def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) ->
     )
 
 
-class Received(NamedTuple):
+class ReceivedPositions(NamedTuple):
     """The received items of a pass.
 
     Attributes:
@@ -550,7 +550,7 @@ class Received(NamedTuple):
     beyond: tuple[tuple[int, int], ...]
 
 
-def advance(source: Any, received: Received) -> Any:
+def advance(source: Any, received: ReceivedPositions) -> Any:
     """Return the state of a source whose consumer has received these items."""
     return source.advance_state(received.before, received.first, received.beyond)
 
@@ -578,7 +578,7 @@ def is_of_all_ranks(source: Any, before: Any) -> bool:
     return True
 
 
-def take_share(source: Any, received: Received) -> None:
+def take_share(source: Any, received: ReceivedPositions) -> None:
     """Make a source yield its share of what no rank has received."""
     source.load_state_dict(advance(source, received))
 

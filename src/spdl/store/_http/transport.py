@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 from spdl.store._blocks import make_room
 from spdl.store._http.address import NO_FOLDERS, Address, Credentials, host_header
 from spdl.store._http.connections import Connections, Exchange, Response
-from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport, UnknownSizeError
+from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, SentRequest, Transport, UnknownSizeError
 from spdl.store._store import StoreError, not_found
 
 OK = 200
@@ -195,7 +195,7 @@ class HTTPTransport(Transport):
         self.connections.abandon()
 
 
-class HTTPAttempt(Attempt):
+class HTTPAttempt(SentRequest):
     """A request that is sent once, and again if the server redirects it or wants other credentials."""
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
