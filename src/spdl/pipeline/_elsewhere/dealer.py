@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
-from spdl.pipeline._elsewhere.worker_messages import CpuLoad, Name, NewLimits, Report, Work, Worker
+from spdl.pipeline._elsewhere.region_workers import RegionWorker
+from spdl.pipeline._elsewhere.worker_messages import CpuLoad, Name, NewLimits, Report, Work
 from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
@@ -134,7 +135,7 @@ class Peer:
         ends_owed: To how many ends of epochs it has yet to come, of those that it was told about.
     """
 
-    def __init__(self, worker: Worker, number: int, most: int) -> None:
+    def __init__(self, worker: RegionWorker, number: int, most: int) -> None:
         self._worker = worker
         self.channel = worker.channel
         self.number = number

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import process_time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import FailedItem, ItemContext, makes_coroutine
@@ -69,16 +69,7 @@ class BufferedLines(logging.Handler):
         return self
 
 
-class WorkersEnd(Protocol):
-    """The worker's end of a connection, as `spdl.pipeline._elsewhere.worker_channel` describes it."""
-
-    def send(self, items: Sequence[object], timeout: float | None = None) -> None: ...
-
-    def receive(self, timeout: float | None = None) -> list[Any]: ...
-
-    def await_end(self) -> object: ...
-
-    def close(self) -> None: ...
+ChannelEnd: TypeAlias = WorkerEnd | ThreadEnd
 
 
 class WorkerPlace(NamedTuple):
@@ -263,7 +254,7 @@ class RegionOutbox:
         engine: Engine,
         stages: list[Node],
         feed: ReceivedItems,
-        end: WorkersEnd,
+        end: ChannelEnd,
         telling: Telling,
         *,
         lines: BufferedLines,
@@ -482,7 +473,7 @@ def _take_all(source: deque[Any]) -> list[Any]:
             return taken
 
 
-def work(end: WorkersEnd, make_job: Callable[[], Job], place: WorkerPlace) -> None:
+def work(end: ChannelEnd, make_job: Callable[[], Job], place: WorkerPlace) -> None:
     """Run the stages of a region until the input ends, or the pipeline is gone.
 
     Args:
@@ -565,7 +556,7 @@ def _threads(stages: Sequence[StageConfig]) -> int:
     return threads
 
 
-def _receive(end: WorkersEnd, feed: ReceivedItems, outbox: RegionOutbox, engine: Engine, stages: list[Any]) -> bool:
+def _receive(end: ChannelEnd, feed: ReceivedItems, outbox: RegionOutbox, engine: Engine, stages: list[Any]) -> bool:
     """Wait for items, and add them to the feed. Return False at the end of an epoch."""
     while True:
         try:
@@ -610,7 +601,7 @@ def _load_clock(engine: Engine) -> Callable[[], CpuLoad]:
     return lambda: CpuLoad(process_time() - began, waits.read(engine.workers.threads))
 
 
-def _send_all(outbox: RegionOutbox, end: WorkersEnd, place: WorkerPlace) -> None:
+def _send_all(outbox: RegionOutbox, end: ChannelEnd, place: WorkerPlace) -> None:
     try:
         outbox.run()
     except (PeerGone, ChannelClosed):
@@ -619,7 +610,7 @@ def _send_all(outbox: RegionOutbox, end: WorkersEnd, place: WorkerPlace) -> None
         _tell_of_fault(end, error, place)
 
 
-def _tell_of_fault(end: WorkersEnd, error: BaseException, place: WorkerPlace) -> None:
+def _tell_of_fault(end: ChannelEnd, error: BaseException, place: WorkerPlace) -> None:
     try:
         end.send(
             [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])]
@@ -628,7 +619,7 @@ def _tell_of_fault(end: WorkersEnd, error: BaseException, place: WorkerPlace) ->
         return
 
 
-def _stop_with_parent(end: WorkersEnd, engine: Engine) -> None:
+def _stop_with_parent(end: ChannelEnd, engine: Engine) -> None:
     """Stop the pipeline when the other side has no more use for it, also if no thread is receiving."""
     end.await_end()
     engine.request_stop()

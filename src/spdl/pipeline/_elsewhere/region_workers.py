@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
-from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
-from spdl.pipeline._elsewhere.worker_messages import Job, WorkerKind, run_worker, run_worker_here
+from spdl.pipeline._elsewhere.worker_channel import ParentEnd, ThreadEnd, make_thread_channel
+from spdl.pipeline._elsewhere.worker_messages import Job, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, exit_in_words, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread
@@ -39,17 +39,22 @@ def every_stage(stages: Sequence[StageConfig]) -> Iterator[StageConfig]:
                 yield from every_stage(path)
 
 
+def _functions_of(job: Job) -> Iterator[tuple[str, object]]:
+    for stage in every_stage(job.stages):
+        if isinstance(stage, PipeConfig | AggregateConfig):
+            yield f"Stage {stage.name!r}: the op", stage.op
+        elif isinstance(stage, PathVariantsConfig):
+            yield f"Stage {stage.name!r}: the router", stage.router
+
+
 def packed(region: str, job: Job) -> bytes:
     """Return the pickled work.
 
     Raises:
         TypeError: If a part of it cannot be pickled. The message names the part.
     """
-    for stage in every_stage(job.stages):
-        if isinstance(stage, PipeConfig | AggregateConfig):
-            _check(f"Stage {stage.name!r}: the op", region, stage.op)
-        elif isinstance(stage, PathVariantsConfig):
-            _check(f"Stage {stage.name!r}: the router", region, stage.router)
+    for what, function in _functions_of(job):
+        _check(what, region, function)
     _check("The initializer", region, (job.initializer, job.initargs))
     _check("The factory of hooks, or the class of queues,", region, job.instrumentation)
     _check("The declaration", region, job.stages)
@@ -64,6 +69,36 @@ def _check(what: str, region: str, value: object) -> None:
             f"{what} cannot be sent to the workers of {region}: {error}. Use functions that are defined at the "
             "top level of a module, or a functools.partial of one."
         ) from error
+
+
+class RegionWorker:
+    """A worker that has been started, and the connection to it. The region's thread ends it."""
+
+    def __init__(self, channel: ParentEnd | ThreadEnd) -> None:
+        self.channel = channel
+        self._owner = os.getpid()
+
+    def close(self) -> None:
+        """Make it end by itself. Another thread waits for it."""
+        self.channel.close()
+
+    def end(self, grace: float) -> str:
+        """Close the connection, and wait for the end, at most that many seconds if there is a way to end it.
+
+        Returns:
+            How it ended, in words.
+        """
+        if os.getpid() != self._owner:
+            return ""
+        self.channel.close()
+        return self._await_end(grace)
+
+    def _await_end(self, grace: float) -> str:
+        raise NotImplementedError
+
+    def engines(self) -> list[Engine]:
+        """Return the engine that runs its stages, if that is in this process's threads."""
+        return []
 
 
 # When the fork server is killed, its socket is closed a moment before the system tells that it has ended. Only then
@@ -155,13 +190,12 @@ class Processes:
         return [payload]
 
 
-class RegionProcess:
-    """A worker process and the connection to it. It is the region's thread's."""
+class RegionProcess(RegionWorker):
+    channel: ParentEnd
 
     def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
-        self._owner = os.getpid()
+        super().__init__(ParentEnd())
         self._method = context.get_start_method()
-        self.channel = ParentEnd()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self._process = process_class(
             target=run_worker, args=(self.channel.worker_end, payload), name=f"spdl_region_{number}", daemon=False
@@ -180,16 +214,7 @@ class RegionProcess:
         _LIVE.add(self)
         before_children_are_awaited(_close_all, WORKERS)
 
-    def close(self) -> None:
-        """Make the process end by itself."""
-        if os.getpid() == self._owner:
-            self.channel.close()
-
-    def end(self, grace: float) -> str:
-        """Close the connection, wait for the process, kill it if it takes long; return how it ended, in words."""
-        if os.getpid() != self._owner:
-            return ""
-        self.channel.close()
+    def _await_end(self, grace: float) -> str:
         self._process.join(grace)
         if self._process.is_alive():
             self._process.kill()
@@ -197,16 +222,8 @@ class RegionProcess:
         code = self._process.exitcode
         self._process.close()
         _LIVE.discard(self)
-        return _in_words(code, self._method)
-
-    def engines(self) -> list[Engine]:
-        """Return nothing: its stages do not run here."""
-        return []
-
-
-def _in_words(code: int | None, method: str) -> str:
-    hint = ", or multiprocessing's fork server was killed" if code == _UNKNOWN and method == "forkserver" else ""
-    return exit_in_words(code) + hint
+        server_may_have_ended = code == _UNKNOWN and self._method == "forkserver"
+        return exit_in_words(code) + (", or multiprocessing's fork server was killed" if server_may_have_ended else "")
 
 
 def _method() -> str:
@@ -250,11 +267,8 @@ class Interpreters:
             RuntimeError: If this Python has no interpreters to make.
         """
         self._make = interpreter_maker("InterpreterPoolExecutorConfig")
-        for stage in every_stage(job.stages):
-            if isinstance(stage, PipeConfig | AggregateConfig):
-                _check_place(f"Stage {stage.name!r}: the op", region, stage.op)
-            elif isinstance(stage, PathVariantsConfig):
-                _check_place(f"Stage {stage.name!r}: the router", region, stage.router)
+        for what, function in _functions_of(job):
+            _check_place(what, region, function)
         _check_place("The initializer", region, job.initializer)
         self._payload = packed(region, job)
 
@@ -268,12 +282,13 @@ class Interpreters:
         return []
 
 
-class RegionInterpreter:
-    """A worker interpreter and the connection to it. It cannot be killed."""
+class RegionInterpreter(RegionWorker):
+    """It cannot be killed."""
+
+    channel: ParentEnd
 
     def __init__(self, make: Callable[[], Any], payload: bytes) -> None:
-        self._owner = os.getpid()
-        self.channel = ParentEnd()
+        super().__init__(ParentEnd())
         out, into = self.channel.worker_end.numbers()
         try:
             self._interpreter = RunningInterpreter(
@@ -291,26 +306,13 @@ class RegionInterpreter:
         _LIVE.add(self)
         before_children_are_awaited(_close_all, WORKERS)
 
-    def close(self) -> None:
-        """Make the interpreter end by itself."""
-        if os.getpid() == self._owner:
-            self.channel.close()
-
-    def end(self, grace: float) -> str:
-        """Close the connection and wait for the interpreter, as long as it takes unless ``grace`` is 0."""
-        if os.getpid() != self._owner:
-            return ""
-        self.channel.close()
+    def _await_end(self, grace: float) -> str:
         ended = self._interpreter.await_end(grace and None)
         self._interpreter.close()
         _LIVE.discard(self)
         if not ended:
             return "its interpreter did not end"
         return f"its interpreter has ended{self._interpreter.why and ': '}{self._interpreter.why}"
-
-    def engines(self) -> list[Engine]:
-        """Return nothing: the other interpreter's objects cannot be seen from here."""
-        return []
 
 
 def _check_place(what: str, region: str, value: object) -> None:
@@ -365,12 +367,12 @@ class Threads:
         return [job]
 
 
-class RegionThreads:
-    """A worker: a thread that begins others, and the connection to it."""
+class RegionThreads(RegionWorker):
+    """A thread that begins others."""
 
     def __init__(self, job: Job, number: int) -> None:
-        self._owner = os.getpid()
-        self.channel, end = make_thread_channel()
+        channel, end = make_thread_channel()
+        super().__init__(channel)
         self._engines: list[Engine] = []
         name = f"spdl_region_{job.pipeline_id}_{number}"
         self._thread = Thread(target=run_worker_here, args=(end, job, self._engines), name=name, daemon=True)
@@ -381,22 +383,15 @@ class RegionThreads:
             end.close()
             raise
 
-    def close(self) -> None:
-        """Make the threads end by themselves."""
-        if os.getpid() == self._owner:
-            self.channel.close()
-
-    def end(self, grace: float) -> str:
-        """Close the connection and wait for the threads, as long as it takes unless ``grace`` is 0."""
-        if os.getpid() != self._owner:
-            return ""
-        self.channel.close()
+    def _await_end(self, grace: float) -> str:
         self._thread.join(grace and None)
         return "its threads still run" if self._thread.is_alive() else "its threads have ended"
 
     def engines(self) -> list[Engine]:
-        """Return the engine that runs its stages."""
         return list(self._engines)
+
+
+WorkerKind: TypeAlias = Processes | Interpreters | Threads
 
 
 def kind_of_workers(config: ExecutorConfig) -> WorkerKind:

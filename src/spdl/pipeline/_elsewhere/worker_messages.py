@@ -1,10 +1,10 @@
-"""The messages between a pipeline and the workers of its regions, and the interface of a worker."""
+"""The messages between a pipeline and the workers of its regions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._declare.op import FailedItem, ItemContext
 from spdl.pipeline._declare.records import StageConfig
@@ -149,54 +149,6 @@ class Report(NamedTuple):
     ended: bool
     faults: list[Fault]
     lines: list[tuple[int, str]]
-
-
-class WorkerChannel(Protocol):
-    """The pipeline's end of a connection, as `spdl.pipeline._elsewhere.worker_channel` describes it."""
-
-    def send(self, items: Sequence[object], timeout: float | None = None) -> None: ...
-
-    def receive(self, timeout: float | None = None) -> list[Any]: ...
-
-    def has_room(self) -> bool: ...
-
-    def descriptors(self) -> list[int]: ...
-
-
-class Worker(Protocol):
-    @property
-    def channel(self) -> WorkerChannel: ...
-
-    def close(self) -> None:
-        """Make it end by itself. Another thread waits for it."""
-
-    def end(self, grace: float) -> str:
-        """Make it end, within that many seconds if there is a way, and return how it ended, in words."""
-
-    def engines(self) -> list[Engine]:
-        """Return the engine that runs its stages, if that is in this process's threads."""
-
-
-class WorkerKind(Protocol):
-    """Starts the workers of one region."""
-
-    def prepare(self, region: str, job: Job) -> None:
-        """Make ready what all workers need.
-
-        Args:
-            region: The region's name, for messages.
-            job: The work.
-
-        Raises:
-            TypeError: If something that they need cannot be sent to them.
-            RuntimeError: If such workers cannot run here.
-        """
-
-    def start(self, number: int) -> Worker:
-        """Start one. It begins by itself; no thread waits for it."""
-
-    def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them."""
 
 
 def run_worker(end: WorkerEnd, payload: Job | bytes) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
+import multiprocessing.util  # It registers its exit hook before ours, so ours runs first.
 import os
 import signal
 import sys
@@ -52,8 +51,75 @@ def exit_in_words(code: int | None) -> str:
 GRACE = 3.0
 
 
-class WorkerProcess:
-    """A worker process, and our ends of the connection to it. It refers to nothing that the user holds.
+class IterableWorker:
+    """A worker that makes an iterable's items, and our ends of the connection to it.
+
+    It refers to nothing that the user holds.
+    """
+
+    inbox: Inbox
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._ending = RLock()
+        self._under_way = False
+        # How it ended, in words; None while it runs.
+        self.ended_how: str | None = None
+        self._closed = False
+        self._order_reader, self._orders = multiprocessing.Pipe(duplex=False)
+
+    def is_ours(self) -> bool:
+        """Return whether this process has started the worker, and is not a fork of the one that has."""
+        return os.getpid() == self._owner
+
+    def order(self, order: bytes) -> None:
+        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
+        with suppress(BrokenPipeError):
+            os.write(self._orders.fileno(), order)
+
+    def end(self, grace: float = GRACE) -> None:
+        """Ask the worker to end, and wait ``grace`` seconds. May be called repeatedly and from any thread."""
+        if not self.is_ours():
+            return
+        with self._ending:
+            # The garbage collector may run in here and call this again.
+            if self.ended_how is not None or self._under_way:
+                return
+            self._under_way = True
+            try:
+                self.order(ParentOrder.QUIT)
+                self.ended_how = self._await_end(grace)
+            finally:
+                self._under_way = False
+        _LIVE.discard(self)
+
+    def _await_end(self, grace: float) -> str:
+        raise NotImplementedError
+
+    def close(self, grace: float = GRACE) -> None:
+        """End the worker and close the connection. No other thread may be receiving from it."""
+        if not self.is_ours():
+            return
+        with self._ending:
+            self.end(grace)
+            if self._closed or self.ended_how is None:
+                return
+            self._closed = True
+            self._close_ends()
+
+    def forget(self) -> None:
+        """Close what a forked process has inherited of the connection."""
+
+    def _close_ends(self) -> None:
+        self._orders.close()
+
+    def _started(self) -> None:
+        _LIVE.add(self)
+        before_children_are_awaited(_end_all, WORKERS)
+
+
+class WorkerProcess(IterableWorker):
+    """A worker process, which is killed if it does not end in time.
 
     Args:
         context: The multiprocessing context that starts the process.
@@ -65,18 +131,12 @@ class WorkerProcess:
     def __init__(
         self, context: BaseContext, payload: Payload, buffer_size: int, ledger: Ledger | None, *, daemon: bool
     ) -> None:
-        self._owner = os.getpid()
-        self._ending = RLock()
-        self._under_way = False
-        # How the process ended, in words; None while it runs.
-        self.ended_how: str | None = None
-        self._closed = False
-        order_reader, self._orders = context.Pipe(duplex=False)
+        super().__init__()
         # Made last, since it does not close itself: the system may have no descriptor left for the pipe.
         lane_writer, lane_reader = make_lane(ring_size(buffer_size))
         self._lane: LaneEnds | Inbox = lane_reader
         self._pidfd: int | None = None
-        ends = ProcessEnds(order_reader, lane_writer, None if ledger is None else ledger.bound)
+        ends = ProcessEnds(self._order_reader, lane_writer, None if ledger is None else ledger.bound)
         foreign = (self._orders,) if context.get_start_method() == "fork" else ()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self.process = process_class(
@@ -85,10 +145,10 @@ class WorkerProcess:
         try:
             self.process.start()
         except BaseException:
-            self._close_ends()
+            self._close_handles()
             raise
         finally:
-            order_reader.close()
+            self._order_reader.close()
             lane_writer.close()
         self._signs: list[int] = [self.process.sentinel]
         try:
@@ -100,68 +160,36 @@ class WorkerProcess:
             # The system has no descriptor left.
             self.close(grace=0.0)
             raise
-        _LIVE.add(self)
-        before_children_are_awaited(_end_all, WORKERS)
+        self._started()
 
-    def is_ours(self) -> bool:
-        """Return whether this is the process that started the worker, and not a fork of it."""
-        return os.getpid() == self._owner
-
-    def order(self, order: bytes) -> None:
-        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._orders.fileno(), order)
-
-    def end(self, grace: float = GRACE) -> None:
-        """Ask the worker to end, and kill it after ``grace`` seconds. May be called repeatedly and from any thread."""
-        if not self.is_ours():
-            return
-        with self._ending:
-            # The garbage collector may run in here and call this again.
-            if self.ended_how is not None or self._under_way:
-                return
-            self._under_way = True
-            try:
-                self.order(ParentOrder.QUIT)
-                wait(self._signs, grace)
-                if self.process.is_alive():
-                    self.process.kill()
-                self.process.join()
-                self.ended_how = exit_in_words(self.process.exitcode)
-            finally:
-                self._under_way = False
-        _LIVE.discard(self)
-
-    def close(self, grace: float = GRACE) -> None:
-        """End the worker and close the connection. No other thread may be receiving from it."""
-        if not self.is_ours() or self._closed:
-            return
-        self.end(grace)
-        if self.ended_how is None:
-            return
-        self._closed = True
-        self._close_ends()
-        self.process.close()
+    def _await_end(self, grace: float) -> str:
+        wait(self._signs, grace)
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+        return exit_in_words(self.process.exitcode)
 
     def forget(self) -> None:
-        """Close the connection that a forked process has inherited from its parent."""
-        self._close_ends()
+        self._close_handles()
 
     def _close_ends(self) -> None:
-        self._orders.close()
+        self._close_handles()
+        self.process.close()
+
+    def _close_handles(self) -> None:
+        super()._close_ends()
         self._lane.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
 
 
-_LIVE: WeakSet[WorkerProcess | WorkerInterpreter] = WeakSet()
+_LIVE: WeakSet[IterableWorker] = WeakSet()
 
 
 def _forget_all() -> None:
     for worker in list(_LIVE):
-        if isinstance(worker, WorkerProcess):
-            worker.forget()
+        worker.forget()
 
 
 def _end_all() -> None:
@@ -265,8 +293,8 @@ serve_interpreter(payload, orders, lane, buffer_size)
 """
 
 
-class WorkerInterpreter:
-    """A worker interpreter, in its own thread, and our ends of the connection to it.
+class WorkerInterpreter(IterableWorker):
+    """A worker interpreter, in its own thread.
 
     It cannot be killed: if code there never returns, it stays, and the process does not end.
 
@@ -276,63 +304,33 @@ class WorkerInterpreter:
     """
 
     def __init__(self, make: Callable[[], Any], payload: bytes, buffer_size: int) -> None:
-        self._owner = os.getpid()
-        self._closing = RLock()
-        self._closed = False
-        # How it ended, in words; None while it runs.
-        self.ended_how: str | None = None
+        super().__init__()
         with ExitStack() as undo:
-            order_reader, self._orders = os.pipe()
-            undo.callback(os.close, self._orders)
+            undo.callback(self._orders.close)
             at_start = undo.enter_context(ExitStack())
-            at_start.callback(os.close, order_reader)
+            at_start.callback(self._order_reader.close)
             lane_writer, lane_reader = make_lane(ring_size(buffer_size))
             undo.callback(lane_reader.close)
             at_start.callback(lane_writer.close)
             variables = {
                 "payload": payload,
-                "orders": order_reader,
+                "orders": self._order_reader.fileno(),
                 "lane": lane_writer.numbers(),
                 "buffer_size": buffer_size,
             }
             # It has copies of what it is given.
-            handles = (lane_writer.close, lambda: os.close(order_reader))
+            handles = (lane_writer.close, self._order_reader.close)
             self._interpreter = RunningInterpreter(make, _PROGRAM, variables, handles)
             at_start.pop_all()
             undo.callback(self._interpreter.close)
             self.inbox = Inbox(lane_reader, [self._interpreter.sign])
             undo.pop_all()
-        _LIVE.add(self)
-        before_children_are_awaited(_end_all, WORKERS)
+        self._started()
 
-    def is_ours(self) -> bool:
-        """Return whether this is the process that has the interpreter, and not a fork of it."""
-        return os.getpid() == self._owner
+    def _await_end(self, grace: float) -> str:
+        return "its interpreter has ended" if self._interpreter.await_end(grace) else "its interpreter did not end"
 
-    def order(self, order: bytes) -> None:
-        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
-        with suppress(BrokenPipeError):
-            os.write(self._orders, order)
-
-    def end(self, grace: float = GRACE) -> None:
-        """Ask the worker to end, and wait ``grace`` seconds. May be called repeatedly and from any thread."""
-        if not self.is_ours() or self.ended_how is not None:
-            return
-        self.order(ParentOrder.QUIT)
-        ended = self._interpreter.await_end(grace)
-        if self.ended_how is None:
-            self.ended_how = "its interpreter has ended" if ended else "its interpreter did not end"
-        _LIVE.discard(self)
-
-    def close(self, grace: float = GRACE) -> None:
-        """End the worker and close the connection. No other thread may be receiving from it."""
-        if not self.is_ours():
-            return
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            self.end(grace)
-            self.inbox.close()
-            os.close(self._orders)
-            self._interpreter.close()
+    def _close_ends(self) -> None:
+        self.inbox.close()
+        super()._close_ends()
+        self._interpreter.close()
