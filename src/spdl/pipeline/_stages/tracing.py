@@ -320,34 +320,10 @@ class _Traced(Node):
         return entry
 
 
-class _TracedFunction(_Traced, OpNode):
-    """A stage whose op runs on the thread that takes the item."""
+class _TracedSteps(_Traced, OpNode):
+    """A stage whose generators are advanced on the thread that takes a turn."""
 
     __slots__ = ()
-
-    def begin_tracing(self) -> None:
-        super().begin_tracing()
-        self.op = TracedOp(self.tracer, self.name, self.op, awaits=False)
-
-    def end_tracing(self) -> None:
-        super().end_tracing()
-        self.op = untraced_op(self.op)
-
-    def await_results(self, attempt: Attempt, value: Any) -> None:
-        # From now on it is not plain, traced or not.
-        type(self).was_plain = False
-        super().await_results(attempt, value)
-
-    def dequeue(self) -> Entry:
-        entry = super().dequeue()
-        if entry is not MARK:
-            self.tracer.thread().took(origins(entry[0]))
-        return entry
-
-    def attempt(self, attempt: Attempt) -> None:
-        # One that is tried again was taken by another thread, or before other items.
-        self.tracer.thread().took(origins(attempt.root))
-        super().attempt(attempt)
 
     def advance(self, parked: Parked) -> None:
         # Meanwhile the lock is released, and tracing may end.
@@ -360,14 +336,16 @@ class _TracedFunction(_Traced, OpNode):
             tracer.end(track)
 
 
-class _TracedAsync(_Traced, AsyncNode):
-    """A stage whose op the event loop calls right after it has taken the item."""
+class _TracedCalls(_Traced, OpNode):
+    """A stage whose op is called on the thread that takes the item."""
 
     __slots__ = ()
 
+    awaits: ClassVar[bool] = False
+
     def begin_tracing(self) -> None:
         super().begin_tracing()
-        self.op = TracedOp(self.tracer, self.name, self.op, awaits=True)
+        self.op = TracedOp(self.tracer, self.name, self.op, awaits=self.awaits)
 
     def end_tracing(self) -> None:
         super().end_tracing()
@@ -379,6 +357,30 @@ class _TracedAsync(_Traced, AsyncNode):
             self.tracer.thread().took(origins(entry[0]))
         return entry
 
+
+class _TracedFunction(_TracedCalls, _TracedSteps):
+    """A stage whose op runs on the thread that takes the item."""
+
+    __slots__ = ()
+
+    def await_results(self, attempt: Attempt, value: Any) -> None:
+        # From now on it is not plain, traced or not.
+        type(self).was_plain = False
+        super().await_results(attempt, value)
+
+    def attempt(self, attempt: Attempt) -> None:
+        # One that is tried again was taken by another thread, or before other items.
+        self.tracer.thread().took(origins(attempt.root))
+        super().attempt(attempt)
+
+
+class _TracedAsync(_TracedCalls, AsyncNode):
+    """A stage whose op the event loop calls right after it has taken the item."""
+
+    __slots__ = ()
+
+    awaits = True
+
     async def _serve_one(self, hand: list[Any]) -> None:
         # It is called without the lock, so tracing may have ended since it was looked up, or end now.
         kind: Any = type(self)
@@ -388,7 +390,7 @@ class _TracedAsync(_Traced, AsyncNode):
         await kind._serve_one(self, hand)  # noqa: SLF001 - what it is besides, or was before.
 
 
-class _TracedElsewhere(_Traced, OpNode):
+class _TracedElsewhere(_TracedSteps):
     """A stage whose op runs out of sight: a slice is from taking an item to having its result.
 
     If an item is tried again, only the first attempt is seen.
@@ -430,16 +432,6 @@ class _TracedElsewhere(_Traced, OpNode):
     def fail(self, attempt: Attempt, error: BaseException) -> None:
         self._came_back(attempt.root, error)
         super().fail(attempt, error)
-
-    def advance(self, parked: Parked) -> None:
-        # Meanwhile the lock is released, and tracing may end.
-        tracer = self.tracer
-        track = tracer.thread()
-        tracer.begin(track, self.name, origins(parked.root))
-        try:
-            super().advance(parked)
-        finally:
-            tracer.end(track)
 
 
 class _TracedGathering(_Traced, GatheringNode):
