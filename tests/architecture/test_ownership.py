@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Code that is written out, with the reason beside it.
 _INLINED = {
     # A call would let a signal handler in, after a batch was noted and before it is returned.
-    ("spdl.dataloader._pytorch.iterators", "__next__"),
+    ("spdl.dataloader._pytorch.loader_iterators", "__next__"),
 }
 
 # Attributes that Python or another library wants to be set from outside.

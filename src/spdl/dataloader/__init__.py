@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.library_transforms import AlbumentationsTransform, TorchvisionTransform
     from spdl.dataloader._media.pixel_changes import RandAugment, TrivialAugment
     from spdl.dataloader._media.targets import Boxes, InstanceMasks, Keypoints, Mask, Polygons, Values
-    from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
+    from spdl.dataloader._pytorch.pytorch_loader import PyTorchDataLoader, get_pytorch_dataloader
     from spdl.dataloader._table.table_loader import TableLoader
     from spdl.dataloader._text.counts import TokenCounts
     from spdl.dataloader._text.pack import Pack

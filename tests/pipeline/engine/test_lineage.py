@@ -15,7 +15,7 @@ from spdl.pipeline._state import lineage as module
 from spdl.pipeline._state import origins
 from spdl.pipeline._state.lineage import Lineage, Progress, describe
 from spdl.pipeline._state.origins import LISTED, Group, Results, Root
-from spdl.pipeline._state.ranges import PositionSet
+from spdl.pipeline._state.positions import PositionSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 
 from torch.utils.data import IterableDataset
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.fetching import is_stateful
-from spdl.dataloader._pytorch.iterators import AnyLoader
+from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
+from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.samplers import (
     Part,
     check_epochs,

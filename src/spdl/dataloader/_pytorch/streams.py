@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.epochs import Position, StreamStep
 from spdl.dataloader._pytorch.fetching import (
     LoadingAbandoned,
     Pinning,
@@ -14,7 +13,8 @@ from spdl.dataloader._pytorch.fetching import (
     StreamOptions,
     in_this_process,
 )
-from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
+from spdl.dataloader._pytorch.loader_iterators import AnyLoader, TrackedIterator
+from spdl.dataloader._pytorch.received import Position, StreamStep
 from spdl.dataloader._pytorch.thread_workers import (
     ThreadWorkers,
     WorkerSlots,

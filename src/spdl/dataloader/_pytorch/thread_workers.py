@@ -30,7 +30,7 @@ from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.iterators import AnyLoader
+    from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from torch.utils.data import IterableDataset
 from spdl.dataloader._thread_safety.search import find_obstacle
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.iterators import AnyLoader
+    from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 
 
 class WorkerCounts(NamedTuple):

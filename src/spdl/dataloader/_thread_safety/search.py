@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from spdl.dataloader._thread_safety.code_reading import CodeReading
 from spdl.dataloader._thread_safety.functions import FunctionNode, Scope, bind, find_node
 from spdl.dataloader._thread_safety.known import (
     CALLING,
@@ -44,7 +45,6 @@ from spdl.dataloader._thread_safety.lookups import (
     unknown,
 )
 from spdl.dataloader._thread_safety.objects import CONTAINERS, Objects, full_name, has_code, is_array, is_of_python
-from spdl.dataloader._thread_safety.reading import CodeReading
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,

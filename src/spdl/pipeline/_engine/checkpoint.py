@@ -36,7 +36,7 @@ from spdl.pipeline._state.passes import (
     merge_into,
     take_share,
 )
-from spdl.pipeline._state.ranges import runs_from_state, runs_to_state
+from spdl.pipeline._state.positions import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine

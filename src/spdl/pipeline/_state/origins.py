@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from spdl._ranges import Ranges
 from spdl.pipeline._declare.op import ItemContext
-from spdl.pipeline._state.ranges import PositionSet
+from spdl.pipeline._state.positions import PositionSet
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.partial import Batch, Record

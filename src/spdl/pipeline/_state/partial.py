@@ -18,7 +18,7 @@ from spdl.pipeline._state.origins import (
     Result,
     Root,
 )
-from spdl.pipeline._state.ranges import runs_from_state, runs_to_state
+from spdl.pipeline._state.positions import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.lineage import Lineage, Unconsumed

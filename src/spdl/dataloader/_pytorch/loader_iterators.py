@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.fetching import (
     BatchOutcome,
     BatchRequest,
@@ -21,6 +20,7 @@ from spdl.dataloader._pytorch.fetching import (
     in_this_process,
     own_copy,
 )
+from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, note_sharing
 from spdl.dataloader._pytorch.worker_choice import WorkerCounts
 

@@ -17,13 +17,13 @@ from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataP
 from spdl._check import check_choice, check_instance, check_int, check_number, positive, refuse, show
 from spdl._cores import available_cores
 from spdl._locate import callers_line, warn_caller
-from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
-from spdl.dataloader._pytorch.iterators import CallerIterator, ThreadIterator, TrackedIterator
-from spdl.dataloader._pytorch.processes import ProcessIterator
+from spdl.dataloader._pytorch.loader_iterators import CallerIterator, ThreadIterator, TrackedIterator
 from spdl.dataloader._pytorch.random_states import Moment
+from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.state import apply_state, check_whole, make_epoch, make_state
 from spdl.dataloader._pytorch.streams import StreamIterator
 from spdl.dataloader._pytorch.worker_choice import WorkerChoice, choose_workers
+from spdl.dataloader._pytorch.worker_processes import ProcessIterator
 
 _LG = logging.getLogger("spdl.dataloader")
 

@@ -16,9 +16,9 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, Position, StreamStep
 from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions
-from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
+from spdl.dataloader._pytorch.loader_iterators import AnyLoader, TrackedIterator
+from spdl.dataloader._pytorch.received import IterableEpoch, Position, StreamStep
 from spdl.pipeline._elsewhere.memory import AnonymousMemory
 
 
