@@ -94,7 +94,7 @@ _MODULES = {
     "Mask": "_media.targets",
     "Pack": "_text.pack",
     "Polygons": "_media.targets",
-    "PyTorchDataLoader": "_pytorch.loader",
+    "PyTorchDataLoader": "_pytorch.pytorch_loader",
     "RandAugment": "_media.pixel_changes",
     "TableLoader": "_table.table_loader",
     "TextBatch": "_text.text_batch",
@@ -105,7 +105,7 @@ _MODULES = {
     "TorchvisionTransform": "_media.library_transforms",
     "TrivialAugment": "_media.pixel_changes",
     "Values": "_media.targets",
-    "get_pytorch_dataloader": "_pytorch.loader",
+    "get_pytorch_dataloader": "_pytorch.pytorch_loader",
 }
 
 _EXTRAS = {"torch": ("PyTorch", "torch"), "pyarrow": ("pyarrow", "parquet")}

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from threading import Lock
-from typing import Any, Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
 from spdl._locate import callers_line
@@ -31,8 +31,10 @@ from spdl.pipeline._elsewhere.serve import (
     number_of,
 )
 from spdl.pipeline._elsewhere.worker_process import GRACE, WorkerInterpreter, WorkerProcess, interpreter_maker
-from spdl.pipeline._graph import QueueClass, TaskHookFactory
 from spdl.pipeline._stages.process_work import pack
+
+if TYPE_CHECKING:
+    from spdl.pipeline._graph import QueueClass, TaskHookFactory
 
 Initializer = Callable[[], object]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import process_time
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import FailedItem, ItemContext, makes_coroutine
@@ -25,7 +25,6 @@ from spdl.pipeline._declare.records import (
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
 from spdl.pipeline._elsewhere.worker_messages import (
-    AnyRaised,
     CpuLoad,
     EpochMark,
     Failure,
@@ -49,6 +48,9 @@ from spdl.pipeline._stages.process_work import pack_error
 from spdl.pipeline._state.origins import Group, Root, result_path, without_context
 from spdl.pipeline._state.passes import OnePass
 from spdl.pipeline._world import Lock, Thread, perf_counter
+
+if TYPE_CHECKING:
+    from spdl.pipeline._elsewhere.worker_messages import AnyRaised
 
 
 class BufferedLines(logging.Handler):
