@@ -16,7 +16,7 @@ from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_parts, map_tensors
 from spdl.io._image.masks import load_masks
-from spdl.io._image.options import PIXEL_FORMATS
+from spdl.io._image.options import PIXEL_FORMATS, check_pages
 from spdl.io._image.picture_writes import write_pictures
 from spdl.io._image.placed import Place, PlacedBatch, Size, load_placed_batch
 from spdl.io._image.views import ImageView, erase_rectangles, load_image_views, make_pixel_augment
@@ -46,6 +46,7 @@ __all__ = [
     "Size",
     "TarColumns",
     "check_is_object",
+    "check_pages",
     "check_regular",
     "decompressed",
     "describe",

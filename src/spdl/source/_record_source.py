@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
-from spdl._check import check_instance, check_int, refuse, show
+from spdl._check import check_instance, check_int, escaped, refuse, show, shown_urls
 from spdl.io._shared import ChangedError
 from spdl.source._prefetch import read_ahead
 
@@ -23,7 +23,8 @@ class Defect(NamedTuple):
     @classmethod
     def of(cls, error: Exception) -> Defect:
         """Return the defect that an exception describes."""
-        text = str(error)
+        # It may be foreign text, with line ends, or with the address that could not be reached.
+        text = escaped(shown_urls(str(error)))
         return cls(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 

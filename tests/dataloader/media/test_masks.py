@@ -15,7 +15,7 @@ from tests.dataloader.media.image_loading import make
 from tests.dataloader.media.test_geometry import SIZES, augments, check_pixels, places
 
 from spdl.dataloader import Boxes, ImageAugment, InstanceMasks, Mask
-from spdl.io import LoadError
+from spdl.io import ImageOptions, LoadError, decode_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +91,37 @@ def test_masks_are_read_from_files(tmp_path: Path) -> None:
         # Pillow writes other numbers to a GIF, and reads them as they are.
         with Image.open(tmp_path / name) as file:
             assert batch.mask.tolist() == [np.array(file).tolist()]
+
+
+def test_masks_of_stacks_are_the_page_that_is_asked_for() -> None:
+    pages = [Image.fromarray(np.full((8, 8), level, np.uint8)) for level in (1, 2, 3)]
+    file = io.BytesIO()
+    pages[0].save(file, "TIFF", save_all=True, append_images=pages[1:])
+    source = [{"image": places(8, 8), "mask": file.getvalue()}]
+    (batch,) = make(source, targets={"mask": Mask(pages=2)})
+    assert np.unique(batch.mask).tolist() == [3]
+    with pytest.warns(UserWarning, match="a TIFF has several pages"):
+        list(make(source, targets={"mask": Mask()}))
+
+
+@pytest.mark.parametrize("exif", [True, False])
+def test_masks_follow_the_options_of_images(exif: bool) -> None:  # noqa: FBT001 - pytest gives names.
+    ids = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    file, tags = io.BytesIO(), Image.Exif()
+    tags[0x0112] = 3  # Turned by 180 degrees.
+    Image.fromarray(ids).save(file, "PNG", exif=tags)
+    source = [{"image": places(8, 8), "mask": file.getvalue()}]
+    (batch,) = make(source, targets={"mask": Mask()}, size=None, options=ImageOptions(8, 8, exif=exif))
+    np.testing.assert_array_equal(batch.mask[0], ids[::-1, ::-1] if exif else ids)
+    small = ImageOptions(8, 8, decode_config=decode_config(max_pixels=63))
+    with pytest.raises(LoadError, match="at most 63 pixels"):
+        list(make([{**source[0], "image": places(4, 4)}], targets={"mask": Mask()}, size=None, options=small))
+
+
+def test_masks_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "mask.png"
+    with pytest.raises(LoadError, match=f"`mask`: {str(path)!r}: cannot open the file"):
+        list(make([{"image": places(8, 8), "mask": path}], targets={"mask": Mask()}))
 
 
 @pytest.mark.parametrize("on_error", ["skip", "refill"])

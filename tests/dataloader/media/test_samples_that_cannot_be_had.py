@@ -463,3 +463,23 @@ def test_a_state_goes_on_exactly(tmp_path: Path, on_error: str) -> None:
         assert resumed.failures == records[cut]
         if cut < len(states) - 1:
             assert [(batch.index.tolist(), batch.failures) for batch in resumed] == steps[cut + 1 :]
+
+
+def test_reasons_of_a_source_show_neither_secrets_nor_control_characters(caplog: pytest.LogCaptureFixture) -> None:
+    class Refusing(Sequence[Any]):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: Any) -> Any:
+            if index:
+                raise ValueError("\x1b[31m\r\n https://u:PASSWORD@h/x?sig=SECRET")
+            return PNGS[0]
+
+    loader = ImageLoader(Refusing(), 2, size=SIZE, on_error="skip", **PLACE)
+    (batch,) = loader
+    state = str(loader.state_dict())
+    for text in (batch.failures[0].reason, caplog.text.rstrip("\n"), state):
+        assert "ValueError" in text
+        assert text.isprintable()
+        assert "PASSWORD" not in text
+        assert "SECRET" not in text

@@ -222,6 +222,15 @@ def test_instance_masks_take_bitmaps_and_none_reaches_into_a_border() -> None:
             np.testing.assert_array_equal(around_found, expected)
 
 
+def test_no_box_is_without_width_or_height() -> None:
+    # Whole pixels: the boxes begin or end where some random crops do.
+    boxes = [[x, y, x + 1, y + 1] for x in range(0, WIDTH, 3) for y in range(0, HEIGHT, 3)]
+    source = [{"image": places(WIDTH, HEIGHT), "boxes": boxes}] * 60
+    for batch in make(source, 20, targets={"boxes": Boxes()}, augment="train", size=224):
+        for found in batch.boxes:
+            assert ((found[:, 2:] - found[:, :2]) >= 1e-4).all()
+
+
 def test_boxes_with_all_of_their_area_stay() -> None:
     boxes = [[0, 0, WIDTH, HEIGHT], *([x / 7, 1 / 3, x / 7 + 0.1, 2 / 3] for x in range(250))]
     source = [{"image": places(WIDTH, HEIGHT), "boxes": boxes}]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from spdl._check import check_choice, check_instance, check_str, refuse, show
+from spdl._check import check_choice, check_instance, check_str, refuse, show, shown_place
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.ragged import Ragged, RaggedLayout, lay_out, to_objects
 from spdl.dataloader._media.sample_fields import check_names, gather, to_array
@@ -58,10 +59,14 @@ class TargetReader:
             if target.of is not None and not isinstance(targets.get(target.of), Boxes):
                 refuse(ValueError, f"targets[{name!r}].of", "the name of a field of Boxes, or None", target.of)
         check_names("some of `targets`", targets, "image", *_ADDED)
+        for name in others or ():
+            if name in targets:
+                refuse(ValueError, "pad", "fields that `targets` does not have, which `ragged` lays out", name)
         # Boxes come first: what belongs to them needs to know which are dropped.
         self._targets = dict(sorted(rows.items(), key=lambda item: not isinstance(item[1], Boxes)))
         self.names = (*self._masks, *self._targets)
         self._layouts = _make_layouts(self._targets, ragged)
+        self._options = options
         self._size = options.width or 0, options.height or 0
         self._tensors = output == "torch"
         self._others = {"image", "path", "index", *targets, *(others or ())}
@@ -140,12 +145,15 @@ class TargetReader:
             sizes=[images.sizes[place] for place in sensible],
             dtype=mask.dtype,
             pad_value=mask.ignore_index,
+            exif=self._options.exif,
+            pages=mask.pages,
             num_threads=num_threads,
             keep_failed=True,
+            decode_config=self._options.decode_config,
         )
         assert buffer is not None
         loaded = to_numpy(buffer)
-        reasons |= {sensible[number]: reason for number, reason in failures}
+        reasons |= {sensible[number]: _with_file(masks[sensible[number]], reason) for number, reason in failures}
         if len(sensible) == len(masks):
             return loaded, reasons
         found[sensible] = loaded
@@ -227,6 +235,10 @@ class TargetReader:
 
 _ADDED = ("size", "geometry")
 _IMAGE = 3
+
+
+def _with_file(mask: Any, reason: str) -> str:
+    return f"{shown_place(os.fsdecode(mask))!r}: {reason}" if isinstance(mask, str | os.PathLike) else reason
 
 
 def _find_fault(mask: Any) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 from spdl._check import check_choice, check_flag, check_int, check_number, check_str, positive, refuse, show
 from spdl.dataloader._media.sample_fields import to_array
 from spdl.io import coco_masks, to_numpy
-from spdl.io._shared import load_masks
+from spdl.io._shared import check_pages, load_masks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +24,9 @@ MaskDtype: TypeAlias = Literal["uint8", "uint16", "int32", "int64"]
 BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
 
 _SHARE = "a number from 0 to 1"
+
+_THINNEST = 1e-3
+"""Boxes that are thinner, in pixels, have no area."""
 
 _FARTHEST = 10**9
 """No image has pixels that are farther from its edge."""
@@ -86,6 +89,8 @@ class Mask:
         dtype: The type of the ids in batches: ``"int64"``, as losses take it, or ``"uint8"``, ``"uint16"`` or
             ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold, or beyond 0 to 65535,
             fail their samples.
+        pages: The page of each TIFF, counted from 0. With None it is the first, and if there are several, a UserWarning
+            says so.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -103,10 +108,13 @@ class Mask:
     """The id outside of images."""
     dtype: MaskDtype = "int64"
     """The type of ids."""
+    pages: int | None = None
+    """The page of each TIFF."""
 
     def __post_init__(self) -> None:
         """Check the fields."""
         check_choice("dtype", self.dtype, get_args(MaskDtype))
+        check_pages(self.pages)
         check_int("ignore_index", self.ignore_index, least=0, most=255 if self.dtype == "uint8" else 65535)
 
     def _take(self, value: Any, size: Size) -> Array:
@@ -120,8 +128,8 @@ class Boxes(Target):
 
     A sample's value is a list of boxes or an array (N, 4), in pixels of the original image, from its left and upper
     edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to what can be seen of the
-    image: none reaches into a border. A box that has no area there is dropped, together with the rows of other fields
-    that belong to it.
+    image: none reaches into a border. A box that has no area there, or is thinner than a thousandth of a pixel, is
+    dropped, together with the rows of other fields that belong to it.
 
     Args:
         format: ``"xyxy"``: left, top, right and bottom; ``"xywh"``: left, top, width and height, as COCO has it;
@@ -177,8 +185,10 @@ class Boxes(Target):
         left, top, right, bottom = seen
         clipped = np.clip(boxes, (left, top, left, top), (right, bottom, right, bottom))
         before, after = (np.prod(each[:, 2:] - each[:, :2], 1) for each in (boxes, clipped))
-        # Moving a whole box rounds its sides.
-        kept = (after > 0) & (after >= self.min_visibility * before * (1 - 1e-6))
+        # Moving a box rounds its sides: one that ends where the image begins may reach into it, and the whole of
+        # another may be less than all.
+        can_be_seen = (clipped[:, 2:] - clipped[:, :2] >= _THINNEST).all(1)
+        kept = can_be_seen & (after >= self.min_visibility * before * (1 - 1e-6))
         return self._write(clipped[kept]), kept
 
     def _write(self, boxes: Array) -> Array:

@@ -15,7 +15,7 @@ from spdl.io._image.batch import MAX_THREADS
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.decode import ImageInput, describe
 from spdl.io._image.failures import on_error_of, settle
-from spdl.io._image.options import ArrayFormat, IdDtype, Mode, make_load_options, make_pad, resize_to
+from spdl.io._image.options import ArrayFormat, IdDtype, Mode, check_pages, make_load_options, make_pad, resize_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -141,6 +141,7 @@ def load_masks(
     dtype: IdDtype = "uint8",
     pad_value: int = 0,
     exif: bool = True,
+    pages: int | None = None,
     num_threads: int = 1,
     keep_failed: bool = False,
     storage: Storage | None = None,
@@ -165,6 +166,7 @@ def load_masks(
             fails, and an array whose ids are.
         pad_value: The id outside of masks.
         exif: Whether masks are turned upright as their own EXIF data says.
+        pages: The page of each TIFF.
         num_threads: How many threads share the masks.
         keep_failed: Whether those that fail become zeros, instead of being left out.
         storage: The memory for the array.
@@ -191,6 +193,7 @@ def load_masks(
         sizes=list(sizes),
         demux=demux_options(None, None),
         decode=decode_options(decode_config),
+        page=check_pages(pages),
         num_threads=num_threads,
         keep_failed=keep_failed,
         storage=resolve_storage(storage, shape, dtype),
