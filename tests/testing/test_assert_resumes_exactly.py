@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from spdl.dataloader import DataLoader
+from spdl.dataloader import ArrayLoader, DataLoader
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.source import EpochSampler
 from spdl.testing import assert_resumes_exactly
@@ -109,6 +110,15 @@ def unknown_parameter(size: int) -> Loader:
 
 def only_rank(rank: int) -> Loader:
     return Loader(str(rank))
+
+
+def test_batches_without_labels_are_their_data() -> None:
+    def make(batch_size: int) -> ArrayLoader:
+        return ArrayLoader(
+            [{"file": {"x": np.full(3, number)}} for number in range(7)], batch_size, data="x", output="numpy"
+        )
+
+    assert_resumes_exactly(make, batch=(2, 3))
 
 
 def test_mistakes() -> None:

@@ -58,7 +58,8 @@ def _columns(value: Any) -> list[Any] | None:
     elif is_dataclass(value) and not isinstance(value, type):
         columns = [getattr(value, field.name) for field in fields(value)]
     elif isinstance(value, tuple):
-        columns = list(value)
+        # Batches without labels have None in their place.
+        columns = [column for column in value if column is not None]
     else:
         return None
     if not columns or not all(type(column) is list or (_is_array(column) and column.ndim) for column in columns):

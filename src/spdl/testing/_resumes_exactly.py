@@ -141,7 +141,8 @@ def assert_resumes_exactly(
             than one.
         cuts: After how many steps to cut. The default is after each, from 0 to the last.
         items: Returns the items in what the loader yields, as hashable values. By default the elements of lists and of
-            arrays; a tuple, dict or dataclass of columns of one length has as many items as these are long.
+            arrays; a tuple, dict or dataclass of columns of one length has as many items as these are long. Of batches
+            of the ready-made loaders, these are the data and the labels: name other fields to compare them as well.
 
     Raises:
         AssertionError: If an item is lost or comes twice, or if the sequence is another. The message says at which cut.
