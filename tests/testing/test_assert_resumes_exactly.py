@@ -114,9 +114,8 @@ def only_rank(rank: int) -> Loader:
 
 def test_batches_without_labels_are_their_data() -> None:
     def make(batch_size: int) -> ArrayLoader:
-        return ArrayLoader(
-            [{"file": {"x": np.full(3, number)}} for number in range(7)], batch_size, data="x", output="numpy"
-        )
+        source = [{"file": {"x": np.full(3, number)}} for number in range(7)]
+        return ArrayLoader(source, batch_size, data="x", label=None, output="numpy")
 
     assert_resumes_exactly(make, batch=(2, 3))
 
