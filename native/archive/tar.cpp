@@ -132,6 +132,26 @@ void TarParser::set_name(const std::uint8_t* block) {
     }
 }
 
+std::optional<std::pair<std::string, std::size_t>> TarParser::look_at(const std::uint8_t* block) {
+    try {
+        TarParser parser;
+        parser.check_sum(block);
+        parser.set_name(block);
+        return std::pair(std::move(parser.name_), parser.number(block + kSize, kSizeBytes, "size"));
+    } catch (const FormatError&) {
+        return std::nullopt;
+    }
+}
+
+void TarParser::begin_at(std::size_t place) {
+    if (place != next_) {
+        next_ = place;
+        zeros_ = false;
+        member_ = {};
+        long_name_.reset();
+    }
+}
+
 TarParser::Step TarParser::take_header(const std::uint8_t* block) {
     header_ = next_;
     meta_ = '\0';

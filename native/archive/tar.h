@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/bytes.h"
 
@@ -30,6 +31,10 @@ class TarParser {
         std::size_t padding;
     };
 
+    // Continues at a place of the archive. Elsewhere than behind the last step, what headers have said of one member is
+    // forgotten.
+    void begin_at(std::size_t place);
+
     // Takes the block at the place of the next header.
     Step take_header(const std::uint8_t* block);
 
@@ -45,6 +50,13 @@ class TarParser {
 
     // Returns the name of the member, as its bytes are in the archive: UTF-8 nearly always.
     [[nodiscard]] std::string_view name() const { return name_; }
+
+    // Returns whether no header so far applies to all later members.
+    [[nodiscard]] bool is_plain() const { return !archive_.path && !archive_.size && !archive_.sparse; }
+
+    // Returns the name and the size in a block alone, which headers before it may replace. Nothing if it is not a
+    // header.
+    static std::optional<std::pair<std::string, std::size_t>> look_at(const std::uint8_t* block);
 
     // Returns where the content of the last step begins.
     [[nodiscard]] std::size_t content_offset() const { return header_ + kBlock; }

@@ -319,6 +319,30 @@ nb::tuple index_tar(nb::handle data) {
     return nb::make_tuple(as_bytes(offsets), as_bytes(sizes), as_bytes(ends), nb::bytes(names.data(), names.size()));
 }
 
+Bytes bytes_of(const nb::bytes& bytes) {
+    return {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+const std::uint8_t* whole_block(const nb::bytes& bytes) {
+    if (bytes.size() != TarParser::kBlock) {
+        throw nb::value_error("a header of a tar archive has 512 bytes");
+    }
+    return bytes_of(bytes).data();
+}
+
+// Returns the kind of what follows a header, and its size.
+nb::tuple take_header(TarParser& parser, const nb::bytes& block) {
+    constexpr const char* kKinds[] = {"member", "meta", "skip", "end"};
+    const TarParser::Step step = parser.take_header(whole_block(block));
+    return nb::make_tuple(kKinds[static_cast<std::size_t>(step.kind)], step.size);
+}
+
+nb::object look_at_tar_header(const nb::bytes& block) {
+    const auto found = TarParser::look_at(whole_block(block));
+    return found ? nb::object(nb::make_tuple(nb::bytes(found->first.data(), found->first.size()), found->second))
+                 : nb::none();
+}
+
 }  // namespace
 
 void bind_tar(nb::module_& module) {
@@ -344,6 +368,20 @@ void bind_tar(nb::module_& module) {
         .def(nb::init<nb::handle, std::string>(), nb::arg("data"), nb::arg("where"));
     nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))
         .def(nb::init<nb::object, nb::bytes>(), nb::arg("read"), nb::arg("first"));
+    nb::class_<TarParser>(module, "TarParser")
+        .def(nb::init<>())
+        .def_prop_ro(
+            "name", [](const TarParser& self) { return nb::bytes(self.name().data(), self.name().size()); },
+            nb::lock_self())
+        .def_prop_ro("is_plain", &TarParser::is_plain, nb::lock_self())
+        .def("begin_at", &TarParser::begin_at, nb::arg("place"), nb::lock_self())
+        .def("take_header", &take_header, nb::arg("block"), nb::lock_self())
+        .def(
+            "take_meta", [](TarParser& self, const nb::bytes& content) { self.take_meta(bytes_of(content)); },
+            nb::arg("content"), nb::lock_self())
+        .def("take_end", &TarParser::take_end, nb::arg("rest"), nb::lock_self())
+        .def("fail_truncated", &TarParser::fail_truncated, nb::arg("there"), nb::lock_self());
+    module.def("look_at_tar_header", &look_at_tar_header, nb::arg("block"));
     module.def("index_tar", &index_tar, nb::arg("data"));
 }
 

@@ -30,6 +30,7 @@ from spdl.io import (
     save_npz,
     tar_index,
 )
+from spdl.io._archive.tar_headers import Walk
 
 
 def test_archives_of_arrays() -> None:
@@ -55,6 +56,14 @@ def test_archives_of_arrays() -> None:
         list(arrays),
         (3, list(arrays), True, False, f"NpzFile({', '.join(arrays)})"),
     ]
+
+
+def test_headers_that_all_look_at() -> None:
+    data = make_tar([("a.txt", b"one")])
+    walk = Walk(lambda start, length: data[start : start + length], len(data))
+    returned = hammer(lambda: walk.step(0), lambda: walk.is_plain)
+    assert_agree(returned)
+    assert [values[0] for values in returned] == [((b"a.txt", 512, 3), 1024), True]
 
 
 def test_arrays_that_all_copy_from_and_to(tmp_path: Path) -> None:

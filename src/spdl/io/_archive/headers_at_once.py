@@ -12,8 +12,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.io._archive.tar_headers import BLOCK, ReadAhead, Walk, has_checksum, read_number
+from spdl.io._archive.tar_headers import BLOCK, ReadAhead, Walk
 from spdl.io._common.errors import FormatError
+from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,14 +124,8 @@ def _find_header(fetch: Fetch, start: int, end: int) -> int | None:
         at = searched.find(_MAGIC)
         while at >= 0:
             place = at - _MAGIC_AT
-            if place >= 0 and place % BLOCK == 0 and _is_header(searched[place : place + BLOCK]):
+            block = searched[place : place + BLOCK] if place >= 0 and place % BLOCK == 0 else b""
+            if len(block) == BLOCK and native.look_at_tar_header(block) is not None:
                 return first + place
             at = searched.find(_MAGIC, at + 1)
     return None
-
-
-def _is_header(block: bytes) -> bool:
-    try:
-        return len(block) == BLOCK and has_checksum(block, read_number(block[148:156]))
-    except ValueError:
-        return False

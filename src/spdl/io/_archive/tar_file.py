@@ -13,7 +13,7 @@ from spdl._files import replaced
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.members import TarColumns, TarIndex
 from spdl.io._archive.stored_index import stored_tar_index
-from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
+from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._array.array_io import name_file
 from spdl.io._array.npz import load_npz, save_npz
 from spdl.io._common.errors import FormatError
@@ -69,19 +69,13 @@ def not_there(archive: str, member: TarMember, index: str) -> str:
 
 
 def _is_header(header: bytes, before: bytes, name: bytes, length: int) -> bool:
-    if len(header) < BLOCK:
+    here = native.look_at_tar_header(header) if len(header) == BLOCK else None
+    if here is None:
         return False
-    try:
-        size = read_number(header[124:136])
-        said = read_number(header[148:156])
-    except ValueError:
-        return False
-    if not has_checksum(header, said):
-        return False
+    found, size = here
     # A pax header before it has the size of what is larger, and the names that do not fit or are not ASCII.
     if size != length and length < _OCTAL:
         return False
-    found = member_name(header)
     if len(name) >= _NAME or found == name:
         return True
     return not name.isascii() and _is_name_of(name, found, before)
