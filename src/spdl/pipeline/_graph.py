@@ -249,18 +249,18 @@ class EngineSurroundings:
         return not self._engine.sink.entries
 
     def nothing_else_goes_on(self, maker: object) -> bool:
-        """Return whether only this source or stage has anything to do."""
-        if any(node.in_ops() for node in self._engine.nodes):
+        """Return whether only this source, or stage and those before it, has anything to do."""
+        engine = self._engine
+        if any(node.in_ops() for node in engine.nodes):
             return False
-        if maker not in self._engine.sources:
-            return True
-        if any(source.pulling for source in self._engine.sources):
-            return False
-        # If no more ops may run, a worker that is between two of them continues.
-        full = self._engine.workers.permits <= 0
-        if self._engine.waiting and (full or self._engine.select() is not None):
-            return False
-        return not any(node.goes_on_elsewhere() for node in self._engine.nodes)
+        later = engine.nodes
+        if maker in engine.sources:
+            # If no more ops may run, a worker that is between two of them continues.
+            if any(source.pulling for source in engine.sources) or (engine.waiting and engine.workers.permits <= 0):
+                return False
+        else:
+            later = later[later.index(maker) + 1 :]  # type: ignore[arg-type] # It is a node.
+        return not any(_goes_on(node) for node in reversed(later))
 
     def bytes_freed(self) -> None:
         """Make all threads look that may have found no bytes left."""
@@ -275,6 +275,11 @@ class EngineSurroundings:
             f"The items in the pipeline keep {held:,} bytes, more than the {limit:,} that `max_bytes` allows: one "
             "result was larger than those before it, or one item, with what is gathered for it, does not fit alone."
         )
+
+
+def _goes_on(node: Node) -> bool:
+    for_workers = node.for_workers()
+    return (for_workers is not None and for_workers.ready()) or node.goes_on_elsewhere()
 
 
 def channel_counts(engine: Engine, writer: Node | Source, channel: Channel, reader: Node | None) -> QueueRecord:
@@ -455,7 +460,7 @@ def plan(
         # Imported here because few pipelines have one.
         from spdl.pipeline._engine.budget import Budget  # noqa: PLC0415
 
-        engine.bound_bytes(Budget(max_bytes, EngineSurroundings(engine)))
+        engine.bound_bytes(Budget(max_bytes, EngineSurroundings(engine), engine.sink))
     return engine
 
 

@@ -48,11 +48,7 @@ def hand_over(engine: Engine, root: Any) -> tuple[dict[object, Any], object]:
     """
     notes, key = engine.lineage.in_hand, object()
     notes[key] = root
-    try:
-        took(engine, root)
-    except BaseException:
-        engine.lineage.lost(root)
-        raise
+    took(engine, root)
     return notes, key
 
 

@@ -179,6 +179,23 @@ def test_sources_give_way_to_what_is_about_to_go_on(stages: list[str], sources: 
         assert pipeline.statistics().peak_bytes <= 7 * SIZE
 
 
+@pytest.mark.parametrize("last", ["function", "a pool"])
+def test_a_stage_gives_way_to_those_nearer_the_sink(last: str) -> None:
+    # An item of the async generator needs three places: for itself and for its results. Only 20 items fit, and the
+    # consumer may be about to take one whenever another result is made.
+    for _ in range(6):
+        branches = [
+            PipelineConfig(_source(kind, range(14 * at, 14 * at + 14)), [], SinkConfig(1))
+            for at, kind in enumerate(["async", "plain", "dedicated"])
+        ]
+        pipes = [pipe for name in ("paths", "async generator", last) for pipe in _STAGES[name][0]()]
+        config = PipelineConfig(Merge(branches), pipes, SinkConfig(6))
+        pipeline = build_pipeline(config, num_threads=4, max_bytes=20 * SIZE)
+        with pipeline.auto_stop():
+            assert len(list(pipeline.get_iterator(timeout=30))) == 84
+        assert pipeline.statistics().peak_bytes <= 20 * SIZE
+
+
 def test_the_items_stay_within_it_while_nobody_reads() -> None:
     pipeline = source(range(1000)).pipe(made, concurrency=8).add_sink(500).build(num_threads=8, max_bytes=20 * SIZE)
     with pipeline.auto_stop():

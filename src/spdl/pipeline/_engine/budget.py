@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from spdl.pipeline._engine.channel import Channel
+from spdl.pipeline._engine.channel import Channel, Sink
 from spdl.pipeline._world import perf_counter
 
 # That many parts of an item are looked at. A list of more numbers than that weighs nothing, and one of more arrays is
@@ -132,7 +131,7 @@ class EngineOfBudget(Protocol):
         """Make the consumer report when it takes an item. Return whether the sink is empty."""
 
     def nothing_else_goes_on(self, maker: MakesItems) -> bool:
-        """Return whether only this source or stage has anything to do."""
+        """Return whether only this source, or stage and those before it, has anything to do."""
 
     def bytes_freed(self) -> None:
         """Make all threads look that may have found no bytes left."""
@@ -182,17 +181,18 @@ class Budget:
         "_blocked_since",
         "_largest",
         "_places",
+        "_roots",
+        "_sink",
         "_told",
         "_weights",
         "engine",
         "held",
         "limit",
         "peak",
-        "taken",
         "waited",
     )
 
-    def __init__(self, limit: int, engine: EngineOfBudget) -> None:
+    def __init__(self, limit: int, engine: EngineOfBudget, sink: Sink) -> None:
         self.limit = limit
         self.engine = engine
         self.held = self.peak = 0
@@ -203,8 +203,9 @@ class Budget:
         self._largest = 0
         self._blocked_since = 0.0
         self._told = False
-        # The roots of items that the consumer has taken without the lock.
-        self.taken: deque[Any] = deque()
+        # The consumer takes without the lock. What it has taken are the first of these roots, those without an entry.
+        self._sink = sink
+        self._roots = sink.note_roots()
 
     def connect(self, makers: Iterable[MakesItems]) -> None:
         """Guard what these fill. Each comes after all that feed it."""
@@ -298,8 +299,8 @@ class Budget:
                 self.engine.note_excess(self.held, self.limit)
 
     def _note_taken(self) -> None:
-        while self.taken:
-            self._set(self.taken.popleft(), 0)
+        while len(self._roots) > len(self._sink.entries):
+            self._set(self._roots.popleft(), 0)
 
     def freed(self) -> None:
         """Make all threads look that found no bytes left."""
@@ -310,7 +311,8 @@ class Budget:
 
     def bytes_now(self) -> int:
         """Return how many bytes are held, without what the consumer has taken. Needs no lock."""
-        return max(0, self.held - sum(self._weights.get(root, 0) for root in self.taken.copy()))
+        taken = len(self._roots) - len(self._sink.entries)
+        return max(0, self.held - sum(self._weights.get(root, 0) for root in {*list(self._roots)[: max(0, taken)]}))
 
     def seconds_waited(self, now: float) -> float:
         """Return for how long something has waited for bytes, until now. Needs no lock."""

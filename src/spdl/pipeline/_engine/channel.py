@@ -328,7 +328,7 @@ class Sink(Channel):
     when it finds nothing, or the engine is held up by a full sink, does it need the lock.
     """
 
-    __slots__ = ("full", "left_open", "readers", "told_at")
+    __slots__ = ("full", "left_open", "readers", "roots", "told_at")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(int(capacity))
@@ -340,6 +340,9 @@ class Sink(Channel):
         self.told_at = 0.0
         # The gates of consumers that wait for an entry.
         self.readers: list[Lock] = []
+        # The roots of its entries, behind those of entries that were taken since a budget has looked; None if there is
+        # no budget. The consumer leaves it alone.
+        self.roots: deque[Any] | None = None
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
         """Return whether one more entry has a place. If not, set the flag for the consumer."""
@@ -366,6 +369,8 @@ class Sink(Channel):
             # Before the consumer can take the entry and note when.
             counters.refilled(now)
         self.entries.append(entry)
+        if self.roots is not None:
+            self.roots.append(entry[0])
         if waiting >= self.capacity:
             counters.late.append(now or perf_counter())
             # The consumer may have made room in the meantime.
@@ -378,6 +383,11 @@ class Sink(Channel):
         """Append the end of an epoch, which counts as no item. Called with the engine's lock held."""
         self.counters.uncount(len(self.entries))
         self.put(mark)
+
+    def note_roots(self) -> deque[Any]:
+        """Note the root of each entry from now on, and return them. Called before anything runs."""
+        self.roots = deque()
+        return self.roots
 
     def caught_up(self) -> None:
         """Note that the consumer took entries. Called with the lock held."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from spdl.pipeline._state.origins import (
     LISTED,
@@ -52,8 +51,6 @@ class Unconsumed(NamedTuple):
 class Weights(Protocol):
     """Weighs items by their roots: `Budget` does."""
 
-    @property
-    def taken(self) -> deque[Root]: ...
     def forget(self, root: Root) -> None: ...
 
 
@@ -124,16 +121,8 @@ class Lineage:
             self._gone(root)
 
     def weigh_by(self, weights: Weights) -> None:
-        """Register a callback for all that is released. Called before anything runs."""
+        """Register what weighs items, which is told of those that are dropped. Called before anything runs."""
         self._weights = weights
-        self.deliver_position = self._deliver_weighed
-        self.removable = set()
-
-    def _deliver_weighed(self, root: Any) -> None:
-        self._out.discard(root)
-        assert self._weights is not None
-        # The consumer holds no lock.
-        self._weights.taken.append(root)
 
     # ---- the life of an item ----
 
@@ -223,11 +212,6 @@ class Lineage:
     def drop(self, root: Root) -> None:
         """Note that an item was dropped, has failed, or has no descendants left to come. Called with the lock held."""
         self._release(root)
-
-    def lost(self, root: Root) -> None:
-        """Note that an item in hand will not come to the consumer, so its bytes are not in flight. Needs no lock."""
-        if self._weights is not None:
-            self._weights.taken.append(root)
 
     def _release(self, root: Root) -> None:
         if self._weights is not None:
