@@ -261,11 +261,16 @@ class EventLoopThread:
     async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception:
+        except BaseException as error:
+            if self._engine.forked:
+                end_forked_child(self._engine, error)
             # Nobody asks what an op raised after the end. The task would keep it, and its frames the task: a cycle that
             # holds what the user made.
-            if self._engine.forked or not self._engine.is_over():
+            if not isinstance(error, Exception) or not self._engine.is_over():
                 raise
+        if self._engine.forked:
+            # Before the task ends, which asyncio complains of in a forked child: its loop does not run there.
+            end_forked_child(self._engine)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -275,8 +280,6 @@ class EventLoopThread:
             # Asked for it, a task keeps it no longer.
             return
         try:
-            if self._engine.forked:
-                end_forked_child(self._engine, error)
             if error is not None:
                 self._crash(error)
         finally:
