@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import Any
 
 from spdl._check import positive, refuse
+from spdl._signatures import signature
 from spdl.testing._reading import check_numbers
 
 _ACCEPTED = ("rank", "world_size", "batch_size")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import ExitStack
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_flag, check_int, check_iterable, positive, refuse
+from spdl._signatures import signature
 from spdl.testing._reading import (
     Epochs,
     Make,

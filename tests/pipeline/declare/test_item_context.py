@@ -66,6 +66,21 @@ ASKING: dict[str, Any] = {
 }
 
 
+NAMES_WHAT_IS_NOT_THERE = """
+def op(x: Unknown, context: ItemContext) -> Unknown:
+    return x, context
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="this Python evaluates annotations where they are written")
+@pytest.mark.parametrize("names", [{}, {"ItemContext": ItemContext}])
+def test_annotations_may_name_what_only_type_checkers_import(names: dict[str, Any]) -> None:
+    # Without the future import of this file.
+    exec(compile(NAMES_WHAT_IS_NOT_THERE, "a program", "exec", dont_inherit=True), names)  # noqa: S102 - the text above.
+    ((item, context),) = run(source([4]).pipe(names["op"]))
+    assert (item, context.epoch) == (4, 0)
+
+
 class Hook(TaskHook):
     """A hook that sees the items and does nothing."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spdl._signatures import signature
 from spdl.cli._common.console import CommandError
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.defs import PipelineConfig
@@ -93,14 +93,14 @@ def _declaration(found: Any, subject: str) -> PipelineConfig[Any]:
 
 def _check_parameters(function: Callable[..., Any], subject: str) -> None:
     try:
-        signature = inspect.signature(function)
+        parameters = signature(function)
     except (TypeError, ValueError):  # A function written in C may have none. Calling it will tell.
         return
     try:
-        signature.bind()
+        parameters.bind()
     except TypeError:
         raise CommandError(
-            f"{subject} is a function with parameters, {signature}. {ACCEPTED}: write one that calls it with what you"
+            f"{subject} is a function with parameters, {parameters}. {ACCEPTED}: write one that calls it with what you"
             " want to profile."
         ) from None
 

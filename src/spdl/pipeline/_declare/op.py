@@ -6,12 +6,13 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import positive, refuse
 from spdl._random_key import random_key
+from spdl._signatures import annotations_of, signature
 
 
 class LeftOpen(int):
@@ -208,12 +209,10 @@ def context_parameter(op: object) -> str | None:
 
 
 def _annotated(body: Any) -> list[str]:
-    """Return the parameters of a function that are annotated with the class, without evaluating annotations."""
+    """Return the parameters of a function that are annotated with the class."""
     try:
-        annotations = getattr(body, "__annotations__", None)
-    except Exception:  # noqa: BLE001 - where annotations are evaluated late, they may name what is not there.
-        return []
-    if not isinstance(annotations, dict) or not annotations:
+        annotations = annotations_of(body)
+    except Exception:  # noqa: BLE001 - it has none.
         return []
     names = getattr(body, "__globals__", {})
     return [name for name, value in annotations.items() if name != "return" and _names_context(value, names)]
