@@ -54,6 +54,14 @@ def _renew_all() -> None:
 
 os.register_at_fork(after_in_child=_renew_all)
 
+_FORKS: list[int] = []
+os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
+
+
+def was_forked() -> bool:
+    """Return whether this process was forked: it may have its parent's fork server, which starts nothing for it."""
+    return bool(_FORKS)
+
 
 # The order: first the loops that feed pipelines, then the pipelines, then their workers, then the traces.
 # Those of multiprocessing's own queues have 10 or less, and children are awaited after all of 0 or more.

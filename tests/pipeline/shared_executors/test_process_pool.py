@@ -244,7 +244,7 @@ def test_what_was_submitted_is_done_before_the_interpreter_exits(tmp_path: Path)
         def touch(path):
             time.sleep(0.02)
             path.touch()
-        executor = PriorityProcessPoolExecutor(1).get_executor()
+        executor = PriorityProcessPoolExecutor(1, mp_context="fork").get_executor()
         for number in range(5):
             executor.submit(touch, pathlib.Path(sys.argv[1]) / str(number))
     """

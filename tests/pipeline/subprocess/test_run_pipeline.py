@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
 import os
+import pickle
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -182,7 +186,7 @@ class TestArguments:
             run_pipeline_in_subprocess(config_of([1]), num_threads=1, initializer=[same, 3])
 
     def test_op_that_cannot_be_pickled(self) -> None:
-        with pytest.raises((TypeError, AttributeError), match="pickle"):
+        with pytest.raises((TypeError, AttributeError, pickle.PicklingError), match="pickle"):
             run_pipeline_in_subprocess(config_of([1], lambda x: x), num_threads=1, mp_context="spawn")
 
 
@@ -255,6 +259,16 @@ class TestExecutors:
             # The executor of this process is unused.
             assert executor.submit(same, 3).result() == 3
 
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="it has no interpreters for it")
+    def test_interpreters_are_made_anew_with_the_same_arguments(self) -> None:
+        pools: Any = importlib.import_module("concurrent.futures")
+        # Each interpreter has its own limit.
+        with pools.InterpreterPoolExecutor(1, initializer=sys.setrecursionlimit, initargs=(765,)) as executor:
+            config = config_of(["__import__('sys').getrecursionlimit()"], eval, executor=executor)
+            items = run_pipeline_in_subprocess(config, num_threads=1)
+            assert list(items) == [765]
+            items.close()
+
     def test_stages_that_share_one_do_so_there(self) -> None:
         with ThreadPoolExecutor(1, "shared") as shared, ThreadPoolExecutor(1, "other") as other:
             config = PipelineConfig(
@@ -282,9 +296,10 @@ class TestExecutors:
             assert wait_until(lambda: not any(map(psutil.pid_exists, pids)))
 
     def test_processes_of_a_killed_worker_end(self) -> None:
-        with ProcessPoolExecutor(2) as executor:
+        # So its parent is the worker.
+        with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as executor:
             config = config_of(range(4), where, executor=executor, concurrency=2)
-            items = run_pipeline_in_subprocess(config, num_threads=1)
+            items = run_pipeline_in_subprocess(config, num_threads=1, mp_context="fork")
             pids = {pid for _, pid, _ in items}
             (worker,) = {psutil.Process(pid).ppid() for pid in pids}
             os.kill(worker, 9)

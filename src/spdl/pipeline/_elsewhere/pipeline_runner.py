@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NoReturn, TypeAlias
 
+from spdl._processes import was_forked
 from spdl.pipeline._build import build_pipeline
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig, SourceConfig
@@ -172,7 +173,9 @@ def _describe_threads(stage: str, executor: Any) -> dict[str, Any]:
         _refuse(stage, executor, "does not reveal its initializer in this version of Python. Give no initializer")
     else:  # Python 3.14 and later.
         context = executor._create_worker_context()
-        initializer, initargs = getattr(context, "initializer", None), getattr(context, "initargs", ())
+        # That of interpreters has a call, or None.
+        call = getattr(context, "initdata", None) or (None, ())
+        initializer, initargs = getattr(context, "initializer", call[0]), getattr(context, "initargs", call[1])
     return {
         "max_workers": executor._max_workers,
         "thread_name_prefix": executor._thread_name_prefix,
@@ -196,9 +199,12 @@ def _process_arguments(**arguments: Any) -> dict[str, Any]:
     import multiprocessing  # noqa: PLC0415 - only process pools need it.
 
     user = (arguments["initializer"], arguments["initargs"])
+    method = arguments["mp_context"]
+    if method == "forkserver" and was_forked():
+        method = "spawn"
     return {
         **arguments,
-        "mp_context": multiprocessing.get_context(arguments["mp_context"]),
+        "mp_context": multiprocessing.get_context(method),
         "initializer": _begin_process,
         "initargs": (os.getpid(), *user),
     }

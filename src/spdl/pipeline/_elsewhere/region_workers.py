@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
-from spdl._processes import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, before_children_are_awaited, was_forked
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, ThreadEnd, make_thread_channel
@@ -170,7 +170,7 @@ class Processes:
             except ChildProcessError as error:
                 if self._method != "forkserver":
                     raise
-                raise RuntimeError(_INHERITED if _FORKS else _TAKEN) from error
+                raise RuntimeError(_INHERITED if was_forked() else _TAKEN) from error
             except (ConnectionError, EOFError) as error:
                 if self._method != "forkserver":
                     raise
@@ -228,14 +228,9 @@ class RegionProcess(RegionWorker):
 
 def _method() -> str:
     methods = multiprocessing.get_all_start_methods()
-    # A forked process has inherited what is known of its parent's fork server, which does not start processes for it.
-    preferred = ("spawn", "fork") if _FORKS else ("forkserver", "spawn", "fork")
+    preferred = ("spawn", "fork") if was_forked() else ("forkserver", "spawn", "fork")
     return next(method for method in preferred if method in methods)
 
-
-# Not empty if this process was forked.
-_FORKS: list[int] = []
-os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
 
 _LIVE: WeakSet[RegionProcess | RegionInterpreter] = WeakSet()
 
