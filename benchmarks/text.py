@@ -87,6 +87,7 @@ ROWS = {
         {
             OWN: (OWN, {"contender": OWN, "workers": 2}),
             "spdl-turbo, 1 thread": (OWN, {"contender": OWN, "workers": 1}),
+            "spdl-turbo, TextLoader": (OWN, {"contender": "TextLoader", "workers": 2}),
             "torch, 0 workers": ("torch", {"contender": "torch", "workers": 0}),
             "torch, 2 workers": ("torch", {"contender": "torch", "workers": 2}),
             "grain, 2 threads": ("grain", {"contender": "grain", "workers": 2}),

@@ -73,6 +73,16 @@ def by_us(folder: Path, threads: int) -> Iterator[Any]:
         yield from pipeline
 
 
+def by_loader(folder: Path, threads: int) -> Iterator[Any]:
+    """Yield batches from our ready-made loader."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+    from spdl.dataloader import TextLoader  # noqa: PLC0415 - the package is in one environment only.
+    from spdl.source import TokenFiles  # noqa: PLC0415
+
+    options: dict[str, Any] = {"shuffle": True, "drop_last": True, "num_threads": threads, "output": "numpy"}
+    yield from TextLoader(TokenFiles(folder / "tokens.ds"), BATCH, length=LENGTH, packing="concat", **options)
+
+
 def by_torch(folder: Path, workers: int) -> Iterator[Any]:
     """Yield batches from PyTorch's loader."""
     import torch  # noqa: PLC0415
@@ -105,7 +115,7 @@ def by_grain(folder: Path, threads: int) -> Iterator[Any]:
     yield from dataset.to_iter_dataset(grain.ReadOptions(num_threads=threads, prefetch_buffer_size=16))
 
 
-CONTENDERS = {"spdl-turbo": by_us, "torch": by_torch, "grain": by_grain}
+CONTENDERS = {"spdl-turbo": by_us, "TextLoader": by_loader, "torch": by_torch, "grain": by_grain}
 
 
 def main(contender: str, folder: Path, workers: int) -> dict[str, float]:

@@ -32,6 +32,16 @@ def test_tokenize_gives_the_ids_of_encode(tmp_path: Path) -> None:
     assert as_lists(Tokenize(tokenizer)([text.encode() for text in texts])) == expected
 
 
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_tokenize_keeps_the_order_of_long_and_short_texts(parallel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_tokenizers()
+    # By this the library decides who tokenizes a list, and `Tokenize` which texts are in one.
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", parallel)
+    tokenizer, long = trained(), sources()[0]
+    texts = [long[:size] for size in (0, 300, 5, 5000, 1, 199, 200, 4096, 0)]
+    assert as_lists(Tokenize(tokenizer)(texts)) == [tokenizer.encode(text).ids for text in texts]
+
+
 def test_tokenize_gives_each_of_eight_threads_the_ids_of_one() -> None:
     needs_tokenizers()
     tokenize, texts = Tokenize(trained()), words(800)
