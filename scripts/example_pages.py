@@ -31,6 +31,8 @@ PLOTS = ROOT / "docs" / "images" / "examples"
 RESULTS = ROOT / "benchmarks" / "results" / "examples"
 
 LABEL = "scripts/example_pages.py"
+# A table has fewer than twice as many rows: the plot has all points.
+_ROWS = 25
 
 Record = dict[str, Any]
 Row = dict[str, Any]
@@ -226,7 +228,10 @@ def tables(panels: Sequence[Panel]) -> list[str]:
         lines = [
             (f"{panel.title}: {panel.y_label} by {panel.x_label}", *panel.lines),
             (":--", *["--:"] * len(panel.lines)),
-            *((f"{x:g}", *(amount(line.y[index]) for line in panel.lines.values())) for index, x in enumerate(places)),
+            *(
+                (f"{x:g}", *(amount(line.y[index]) for line in panel.lines.values()))
+                for index, x in list(enumerate(places))[:: max(len(places) // _ROWS, 1)]
+            ),
         ]
         found.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
     return found
