@@ -45,7 +45,7 @@ from spdl.pipeline._graph import Instrumentation, plan
 from spdl.pipeline._report.failures import Quarantine
 from spdl.pipeline._report.sample import extract
 from spdl.pipeline._stages.process_work import pack_error
-from spdl.pipeline._state.origins import Group, Root, result_path, without_context
+from spdl.pipeline._state.origins import Group, Root, ancestry, result_path, without_context
 from spdl.pipeline._state.passes import OnePass
 from spdl.pipeline._world import Lock, Thread, perf_counter
 
@@ -115,20 +115,7 @@ def name_of_result(root: Root, number_of: Callable[[int], int]) -> Name:
 
 def numbers_of(root: Root, number_of: Callable[[int], int]) -> list[int]:
     """Return the numbers of all items that went into a result, each once, in the order in which they were merged."""
-    found: dict[int, None] = {}
-    seen: set[Root] = set()
-    pending = [iter([root])]
-    while pending:
-        current = next(pending[-1], None)
-        if current is None:
-            pending.pop()
-        elif current not in seen:
-            seen.add(current)
-            if isinstance(current, Group):
-                pending.append(current.origins())
-            else:
-                found[number_of(current)] = None
-    return list(found)
+    return list(dict.fromkeys(number_of(each) for each in ancestry(root) if not isinstance(each, Group)))
 
 
 class ReceivedItems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from spdl.pipeline._state.origins import (
     Result,
     Results,
     Root,
+    ancestry,
 )
 from spdl.pipeline._state.partial import Record, Restored
 
@@ -319,7 +320,7 @@ class Lineage:
         undone: dict[Results, set[int]] = {}
         aggregated: list[AggregatorResult] = []
         for root in self.in_hand.copy().values():
-            for each in _walk(root):
+            for each in ancestry(root):
                 if not isinstance(each, Group):
                     out.add(each)
                 else:
@@ -350,24 +351,7 @@ class Lineage:
 
 def _origins(root: Root, most: int) -> list[int]:
     """Return the positions that ``root`` descends from, but no more than that many."""
-    return list(islice((origin for origin in _walk(root) if not isinstance(origin, Group)), most))
-
-
-def _walk(root: Root) -> Iterator[Root]:
-    """Yield a root and all that it descends from, each once."""
-    # The items of a batch that was taken apart share one group, and so do the items of a batch of such items. Each
-    # group is looked at once, or the work would be multiplied at each stage.
-    seen: set[Root] = set()
-    pending: list[Iterator[Root]] = [iter([root])]
-    while pending:
-        current = next(pending[-1], None)
-        if current is None:
-            pending.pop()
-        elif current not in seen:
-            seen.add(current)
-            yield current
-            if isinstance(current, Group):
-                pending.append(current.origins())
+    return list(islice((origin for origin in ancestry(root) if not isinstance(origin, Group)), most))
 
 
 def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:

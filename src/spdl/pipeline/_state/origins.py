@@ -516,6 +516,23 @@ def context_of(locate: Locate, root: Root) -> ItemContext:
     return ItemContext(base.epoch, base.position, base.index, base.source, numbers, base.members)
 
 
+def ancestry(root: Root) -> Iterator[Root]:
+    """Yield a root and all that it descends from, each once."""
+    # The items of a batch that was taken apart share one group, and so do the items of a batch of such items. Each
+    # group is looked at once, or the work would be multiplied at each stage.
+    seen: set[Root] = set()
+    pending: list[Iterator[Root]] = [iter([root])]
+    while pending:
+        current = next(pending[-1], None)
+        if current is None:
+            pending.pop()
+        elif current not in seen:
+            seen.add(current)
+            yield current
+            if isinstance(current, Group):
+                pending.append(current.origins())
+
+
 def origins(root: Root) -> tuple[int, ...]:
     """Return the roots of the source items that an item in flight came from: the first thousand, each once."""
     if not isinstance(root, Group):
