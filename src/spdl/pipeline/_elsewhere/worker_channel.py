@@ -336,7 +336,7 @@ class _Way:
 
 
 class ThreadEnd:
-    """One end of the channel.
+    """One end of a channel to threads of this process, with the methods of the others.
 
     Args:
         out: The lane that this end writes.
@@ -352,13 +352,6 @@ class ThreadEnd:
         self._owner = os.getpid()
 
     def send(self, items: Sequence[object], timeout: float | None = None) -> None:
-        """Send a batch of items.
-
-        Raises:
-            TimeoutError: If there was no room in time. Nothing was sent.
-            PeerGone: If the other end is closed.
-            ChannelClosed: If this end is closed.
-        """
         out = self._out
         with out.changed:
             roomy = out.changed.wait_for(
@@ -375,13 +368,6 @@ class ThreadEnd:
             self._wake()
 
     def receive(self, timeout: float | None = None) -> list[Any]:
-        """Receive the next batch.
-
-        Raises:
-            TimeoutError: If there was none in time.
-            PeerGone: If there will be none, since the other end is closed.
-            ChannelClosed: If this end is closed.
-        """
         into = self._into
         with into.changed:
             if not into.messages and timeout != 0:
@@ -398,7 +384,6 @@ class ThreadEnd:
             raise TimeoutError
 
     def has_room(self) -> bool:
-        """Return whether a batch, or two, can be sent without waiting. The thread that asks is the one who sends."""
         out = self._out
         return len(out.messages) + 2 <= _CAPACITY and not (out.no_more or out.unwanted)
 
@@ -409,14 +394,9 @@ class ThreadEnd:
             return into.changed.wait_for(lambda: into.no_more or into.unwanted, timeout=seconds)
 
     def descriptors(self) -> list[int]:
-        """Return descriptors one of which is readable when there is something to receive, or the other side is gone.
-
-        When one is, call ``receive(0)`` until it raises TimeoutError.
-        """
         return [] if self._woken is None else [self._woken.reader]
 
     def close(self) -> None:
-        """Close the end. The other one receives what was sent, and then raises `PeerGone`. May be repeated."""
         if os.getpid() != self._owner:
             # The other end is not in this process.
             return
