@@ -18,6 +18,7 @@ from PIL import Image
 from spdl.cli._advise._probe.ahead import Ahead
 from spdl.cli._advise._probe.call_times import CallTimes
 from spdl.cli._advise._probe.loop_times import LoaderTimes
+from spdl.cli._advise._probe.trial import Onward
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -275,3 +276,29 @@ def test_call_times_leave_the_profiler_of_others_alone() -> None:
         assert sys.getprofile() is mine
     finally:
         sys.setprofile(None)
+
+
+def test_a_trial_goes_on_in_the_sampler_where_the_last_turn_ended(data: Any) -> None:
+    sampler = data.BatchSampler(range(10), 2, drop_last=False)
+    onward = Onward(sampler)
+    turn = iter(onward)
+    assert [next(turn), next(turn)] == [[0, 1], [2, 3]]
+    del turn
+    assert list(onward) == [[4, 5], [6, 7], [8, 9]]
+    assert list(onward) == list(sampler)
+    assert len(onward) == len(sampler)
+    assert list(Onward([])) == []
+
+
+def test_time_without_a_core_counts_as_part_of_the_steps() -> None:
+    times = LoaderTimes({})
+    times.add_step(9.0, 1.0, ahead=False)
+    for _ in range(2):
+        times.add_wait(0.3, 0.1, 0.1)
+        times.add_step(1.0, 0.5, ahead=False)
+        times.add_coreless(0.2)
+    assert (times.step_seconds, times.wait_seconds) == pytest.approx((2.2, 0.4))
+    assert times.coreless_seconds == pytest.approx(0.6)
+    times.leave_out(1)
+    times.add_coreless(5.0)
+    assert times.coreless_seconds == pytest.approx(0.6)

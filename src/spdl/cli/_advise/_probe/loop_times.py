@@ -141,7 +141,7 @@ class LoaderTimes:
 
     def add_coreless(self, seconds: float) -> None:
         """Count the part of the last step in which the loop's thread had no core."""
-        if not self._left_out:
+        if not self._left_out and self.steps:
             self.coreless_seconds += seconds
 
     def leave_out(self, steps: int) -> None:

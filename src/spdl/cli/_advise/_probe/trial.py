@@ -295,9 +295,11 @@ class Onward:
         batch = next(self._left, _END)
         if batch is _END:
             self._left = iter(self._sampler)
-            batch = next(self._left)
-        yield batch
-        yield from self._left
+            batch = next(self._left, _END)
+        # `yield from` would end a sampler that is a generator together with this one.
+        while batch is not _END:
+            yield batch
+            batch = next(self._left, _END)
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -356,7 +358,8 @@ class _Step:
         self.alone = times.ahead_steps > 1
         count = times.ahead_steps if self.alone else times.steps
         # Workers that the job has now may take the cores that a step wants.
-        self.seconds = (times.ahead_seconds if self.alone else times.step_seconds - times.coreless_seconds) / count
+        with_cores = max(0.0, times.step_seconds - times.coreless_seconds)
+        self.seconds = (times.ahead_seconds if self.alone else with_cores) / count
         self.cpu_seconds = (times.ahead_cpu if self.alone else times.step_cpu) / count
 
     def __call__(self) -> None:
