@@ -42,6 +42,8 @@ if __name__ == "__main__":
             from spdl.dataloader import ImageLoader
 
             files = [(Path(photos.files[index % len(photos.files)]), 0) for index in range(len(photos))]
-            train(ImageLoader(files, batch_size=8, size=224, mode="stretch"), lambda batch: batch.image.sum())
+            # The same batches: a sum of floats would take a tenth of the time.
+            loader = ImageLoader(files, batch_size=8, size=224, mode="stretch", layout="NHWC", dtype="uint8")
+            train(loader, lambda batch: torch.sum(batch.image))
         else:
             train(DataLoader(photos, batch_size=8, num_workers=1), torch.sum)

@@ -126,6 +126,9 @@ def test_a_trial_that_may_show_too_little_gives_a_bound() -> None:
     assert said(tried([now, turns("thread", 90.0)])) == (3.6, False)
     assert said({**tried([now, turns("thread", 90.0)]), "step_alone": False}) == (3.6, True)
     assert said({**tried([now, quick]), "step_alone": False}) == (2.8, False)
+    # Steps compute, also to take batches out of memory that they share with workers, which threads need not do.
+    assert said({**tried([now, quick]), "step_cpu": 0.005}) == (2.8, True)
+    assert said({**tried([now, turns("more", 70.0)]), "step_cpu": 0.005}) == (2.8, False)
 
 
 def test_the_ends_of_iterations_count_where_they_matter() -> None:

@@ -111,8 +111,10 @@ class TriedWay:
 # A trial shows what a job would gain if its own way took as long there as in the job, but for this factor, and turns
 # differed by no more than that one.
 _LIKE_THE_JOB, _LIKE_EACH_OTHER = 1.15, 1.6
-# A way that makes steps for this share of the time could make more of shorter ones.
-_STEPS = 0.75
+# A way that makes steps for this share of the time could make more of shorter ones; and one in threads that computes
+# them for that share, since the job's own steps also take batches out of memory that worker processes have filled.
+_STEPS, _OF_SHARED_MEMORY = 0.75, 0.2
+_IN_THREADS = ("thread", "unproven thread", "images")
 
 
 def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[TriedWay, ...]:
@@ -143,6 +145,8 @@ def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[Tried
             own, unlike = took, per_second * period
         gains = [now / then for now, then in zip(own, took, strict=False)] or [0.0]
         stands_in = not loader.trial["step_alone"] and per_second * loader.trial["step_seconds"] >= _STEPS
+        if loader.workers and way["what"] in _IN_THREADS:
+            stands_in |= per_second * loader.trial["step_cpu"] >= _OF_SHARED_MEMORY
         uneven = max(gains) > _LIKE_EACH_OTHER * min(gains)
         is_bound = min(gains) > 1 and (stands_in or uneven or not 1 / _LIKE_THE_JOB <= unlike <= _LIKE_THE_JOB)
         found.append(
