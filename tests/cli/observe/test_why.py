@@ -72,9 +72,11 @@ class TestWhy:
             process.wait()
             verdict = why(process.pid)
             text = call("why", str(process.pid))
-        assert (verdict["state"], verdict["kind"], verdict["stage"]) == ("killed", "I/O", "fetch"), verdict["sentence"]
+        assert (verdict["state"], verdict["kind"], verdict["stage"]) == ("killed", "unclear", "fetch"), verdict[
+            "sentence"
+        ]
         assert text.stdout.startswith("(It was killed.) ")
-        assert text.returncode == 13
+        assert text.returncode == 23
 
     def test_a_hang_is_told_although_the_process_was_killed_and_a_long_wait_for_a_batch_is_none(self) -> None:
         expected = {

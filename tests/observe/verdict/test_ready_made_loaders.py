@@ -243,7 +243,7 @@ for _ in DataLoader(range(100), preprocessor=work, num_threads=1):
             process.kill()
             process.wait()
             verdict = why(process)
-        assert (verdict["kind"], verdict["stage"]) == ("I/O", "fetch"), verdict["sentence"]
+        assert (verdict["kind"], verdict["stage"]) == ("unclear", "fetch"), verdict["sentence"]
         taken = re.search(r"the loop had taken (\d+) items, and .*'fetch' \(\d+\)", verdict["evidence"])
         assert taken is not None, verdict["evidence"]
         assert int(taken[1]) >= 60
