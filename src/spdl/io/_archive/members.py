@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._common.errors import FormatError
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native

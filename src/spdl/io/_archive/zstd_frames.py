@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._archive.decompress import Read
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native

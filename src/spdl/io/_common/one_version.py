@@ -6,7 +6,6 @@ import contextlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._common.errors import FormatError
 
 if TYPE_CHECKING:
