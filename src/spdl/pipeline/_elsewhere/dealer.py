@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
 from spdl.pipeline._elsewhere.region_workers import RegionWorker
@@ -16,6 +16,9 @@ from spdl.pipeline._report.sample import Extract
 from spdl.pipeline._state.lineage import Lineage
 from spdl.pipeline._state.origins import Foreign, Group, Result, Results, Root, context_of
 from spdl.pipeline._world import perf_counter
+
+if TYPE_CHECKING:
+    from spdl.pipeline._elsewhere.regions import Staff
 
 
 class Sent:
@@ -290,19 +293,6 @@ class Unsent(NamedTuple):
     error: BaseException
 
 
-class WorkersOfRegion(Protocol):
-    """The questions of a dealer about the workers, which `Staff` answers."""
-
-    reruns: bool
-
-    @property
-    def peers(self) -> Sequence[Peer]: ...
-
-    def limits_for(self, peer: Peer) -> dict[int, int]: ...
-
-    def width(self) -> int: ...
-
-
 class Dealer:
     """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
 
@@ -328,7 +318,7 @@ class Dealer:
     def __init__(
         self,
         region: Node,
-        workers: WorkersOfRegion,
+        workers: Staff,
         take_back: Callable[[Sent, Any, BaseException], None],
         *,
         with_contexts: bool,

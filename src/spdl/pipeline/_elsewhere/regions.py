@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from select import POLLIN, poll
-from typing import Any, Protocol
+from typing import Any
 
 from spdl._cores import available_cores
 from spdl._locate import callers_line
@@ -20,7 +20,6 @@ from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
 from spdl.pipeline._elsewhere.region_node import RegionNode
 from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
 from spdl.pipeline._elsewhere.worker_messages import Job
-from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Node
@@ -75,13 +74,13 @@ class MirrorNode(Node):
         self._inexact = pattern.inexact_elsewhere()
         # How many slots are in use, by the workers' reports.
         self._in_use = 0
-        self._region: RegionOfStage | None = None
+        self._region: RegionNode | None = None
         if pattern.tally is not None:
             own = self.policy is not None and self.policy.max_failures is not None
             self.tally = Tally(pattern.tally.limit) if own else engine.failures.tally
             self.tally.add(self.counters)
 
-    def connect(self, feeders: list[Node | Source], region: RegionOfStage) -> None:
+    def connect(self, feeders: list[Node | Source], region: RegionNode) -> None:
         """Note the part that its items come from, and its region."""
         self.feeders = feeders
         self._region = region
@@ -147,16 +146,6 @@ class MirrorNode(Node):
     def let_go(self) -> list[Any]:
         policy, self.policy = self.policy, None
         return [*super().let_go(), policy]
-
-
-class RegionOfStage(Protocol):
-    @property
-    def order(self) -> Order | None: ...
-
-    def num_processes(self) -> int: ...
-
-    def limit(self, place: int, concurrency: int) -> None:
-        """Tell the workers how many items the stage at a place may work on at once in each of them."""
 
 
 # If the pipeline is tuned, the workers report their counts at this interval in seconds, or more if there are many.
