@@ -26,8 +26,8 @@ case $profile in
   bundle) ;;
   release)
     optional_system=(libavdevice:libavdevice-dev openssl:libssl-dev zlib:zlib1g-dev libffi:libffi-dev)
-    optional_commands=(ffmpeg)
-    without="torchcodec cannot be tried beside ours, a Python 3.13t that is built from source lacks modules, or the tests of audio and video are skipped"
+    optional_commands=(ffmpeg debootstrap)
+    without="torchcodec cannot be tried beside ours, a Python 3.13t that is built from source lacks modules, the tests of audio and video are skipped, or Debian's Python 3.14 and 3.15 cannot be had"
     ;;
   test)
     groups=(build test store) extras=demo native=yes package=yes optional_commands=(ffmpeg)

@@ -75,6 +75,7 @@ def test_without_the_native_part_the_import_works_and_the_call_says_what_to_do(t
     printed = run_copy(tmp_path)
     assert "spdl.io's native part cannot be loaded" in printed
     assert f"Tried {folder}, which holds nothing for cpython-" in printed
+    assert "docs/install.md, 'Which wheel is for which Python'" in printed
     assert remedy() in printed
 
 

@@ -20,7 +20,8 @@ else:
                 module = importlib.import_module(_NAME)
             except ImportError as error:
                 msg = (
-                    f"spdl.io's native part cannot be loaded. Tried {_describe_attempt()}: {error}. Install it again "
+                    f"spdl.io's native part cannot be loaded. Tried {_describe_attempt()}: {error}. The table of "
+                    "docs/install.md, 'Which wheel is for which Python', says what it is made for. Install it again "
                     f"with this command:{_guard.compose_reinstall()}"
                 )
                 raise ImportError(msg, name=_NAME, path=error.path) from error

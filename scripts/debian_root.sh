@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Runs a command in a Debian sid, which has Python 3.14 and 3.15, with this checkout and the caches in their places. The
+# Debian is made once, with the versions of that day, and kept with the wheel's libraries until it is removed.
+# Usage, as root: scripts/debian_root.sh COMMAND [ARGUMENT...]
+#   e.g. scripts/debian_root.sh python3.15 --version
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/bundle/places.sh"
+
+[[ $# -gt 0 ]] || fail "usage: scripts/debian_root.sh COMMAND [ARGUMENT...]"
+# For each Python: what builds extensions, and makes environments. Then what tests call: compilers of stand-ins for
+# libraries, and encoders of clips.
+readonly packages=(python3.14-dev python3.14-venv python3.15-dev python3.15-venv ca-certificates gcc git libc6-dev ffmpeg)
+root=$bundle_cache/debian-$(printf '%s\n' "${packages[@]}" | digest)
+readonly root
+
+[[ $EUID -eq 0 ]] || fail "a Debian in a folder needs root: sudo $0 $*"
+
+if [[ ! -f $root/complete ]]; then
+  command -v debootstrap >/dev/null || fail "there is no debootstrap: apt-get install debootstrap"
+  lock "${root##*/}"
+fi
+if [[ ! -f $root/complete ]]; then
+  say "making a Debian sid with Python 3.14 and 3.15"
+  rm -rf --one-file-system "$root"
+  logged debian-root debootstrap --variant=minbase sid "$root"
+  cp -L /etc/resolv.conf "$root/etc/"
+  # A copy of the archive may be some days old.
+  printf 'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\n' >"$root/etc/apt/apt.conf.d/99dates"
+  logged debian-packages chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+    -o Dpkg::Options::=--force-unsafe-io "${packages[@]}"
+  chroot "$root" apt-get clean
+  # What is trusted here is trusted there.
+  [[ ! -f /etc/ssl/certs/ca-certificates.crt ]] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  touch "$root/complete"
+fi
+
+# The lock, if it was taken.
+exec 8>&-
+
+# The command has its own mounts and processes, which end with it. What is mounted last may lie in /tmp. The shell stays:
+# the first process has to wait for those that nobody else waits for.
+# The variables are those of the inner shell.
+# shellcheck disable=SC2016
+exec unshare --mount --pid --fork --kill-child bash -euc '
+root=$1 folder=$2 places=("${@:3:3}")
+cd "$root"
+for name in dev sys; do mount --rbind "/$name" "$name"; done
+mount -t proc proc proc
+for name in dev/shm run tmp; do mount -t tmpfs tmpfs "$name"; done
+for place in "${places[@]}"; do
+  mkdir -p "./$place"
+  mount --bind "$place" "./$place"
+done
+variables=(HOME="$HOME" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin)
+while read -r name; do
+  variables+=("$name=${!name}")
+done < <(compgen -e | grep -E "^(SPDL_|PIP_|SSL_CERT_|XDG_CACHE_HOME$|.*_proxy$)")
+chroot . /usr/bin/env -i -C "$folder" "${variables[@]}" "${@:6}" || exit
+' - "$root" "$PWD" "$bundle_root" "$bundle_cache" "${XDG_CACHE_HOME:-$HOME/.cache}/spdl" "$@"
