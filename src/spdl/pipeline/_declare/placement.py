@@ -113,13 +113,14 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 class InterpreterPoolExecutorConfig(ExecutorConfig):
     """A region's workers are other interpreters of this process, which have a GIL each. See `PipelineBuilder.to`.
 
-    They start in less time than processes, and cannot be killed: `Pipeline.stop` waits for their ops as for those in
-    threads, and while an op there does not return, the process does not end. Items that cross are pickled, as for
-    processes, but a numpy array arrives as a memoryview of the same shape and elements, and a memoryview comes back as
-    an array. Modules are imported again in each of them. Many that have native parts cannot be, numpy and PyTorch among
-    them: the error names them. Ops must not be of the main module, which is not imported there.
+    They cannot be killed: `Pipeline.stop` waits for their ops as for those in threads, and while an op there does not
+    return, the process does not end. Items that cross are pickled, as for processes, but a numpy array arrives as a
+    memoryview of the same shape and elements, and a memoryview comes back as an array. Modules are imported again in
+    each of them, and what the initializer sets in one, its ops find. Many that have native parts cannot be imported,
+    numpy, PyTorch and the native part of `spdl.io` among them: the error names them. Ops must not be of the main
+    module, which is not imported there.
 
-    It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
+    It requires Python 3.14 or later.
 
     Args:
         max_workers: How many interpreters there are. None takes the number of cores that this process may use.

@@ -451,12 +451,13 @@ def iterate_in_subinterpreter(
 ) -> SubprocessIterable[T]:
     """Make an iterable in another interpreter of this process, which has its own GIL, and iterate it from here.
 
-    It works like `iterate_in_subprocess`, in a thread of this process instead of another process. Starting it takes
-    less time, and it cannot be killed: while code there does not return, the process does not end. Modules are imported
-    again there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them. A
-    memoryview of booleans, integers or floats arrives as a numpy array.
+    It works like `iterate_in_subprocess`, in a thread of this process instead of another process. It cannot be killed:
+    while code there does not return, the process does not end. Modules are imported again there, and what an
+    initializer sets in one, ``fn`` and the iterable find. Many that have native parts cannot be imported, numpy,
+    PyTorch and the native part of `spdl.io` among them; the error names them. A memoryview of booleans, integers or
+    floats arrives as a numpy array.
 
-    It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
+    It requires Python 3.14 or later.
 
     Args:
         fn: Makes the iterable. It is pickled, so it must be importable by its name, and not be of the main module.
