@@ -1,4 +1,5 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +23,7 @@
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
 #include "image/augment/pixel_augment.h"
+#include "image/augment/pixel_steps.h"
 #include "image/augment/random_erase.h"
 #include "image/load/batch.h"
 #include "image/load/views.h"
@@ -43,6 +45,12 @@ constexpr const char* kStepNames[] = {"identity",  "shear_x",    "shear_y",     
 
 Policy parse_policy(std::string_view name) {
     return name == "rand" ? Policy::kRandAugment : name == "trivial" ? Policy::kTrivialAugment : Policy::kNone;
+}
+
+std::vector<PixelStep> draw(const PixelAugment& augment, std::uint64_t index, Size size) {
+    std::vector<PixelStep> steps;
+    augment.draw(index, size, steps);
+    return steps;
 }
 
 void bind_pixel_augment(nb::module_& module) {
@@ -82,13 +90,23 @@ void bind_pixel_augment(nb::module_& module) {
         .def(
             "draw",
             [](const PixelAugment& self, std::uint64_t index, int width, int height) {
-                std::vector<PixelStep> drawn;
-                self.draw(index, {width, height}, drawn);
                 std::vector<std::pair<std::string, double>> steps;
-                for (const PixelStep& step : drawn) {
+                for (const PixelStep& step : draw(self, index, {width, height})) {
                     steps.emplace_back(kStepNames[static_cast<std::size_t>(step.op)], step.value);
                 }
                 return steps;
+            },
+            nb::arg("index"), nb::arg("width"), nb::arg("height"))
+        .def(
+            "moves",
+            [](const PixelAugment& self, std::uint64_t index, int width, int height) {
+                std::vector<MapNumbers> moves;
+                for (const PixelStep& step : draw(self, index, {width, height})) {
+                    if (const auto map = map_of(step, {width, height})) {
+                        moves.push_back({map->xx, map->xy, map->dx, map->yx, map->yy, map->dy});
+                    }
+                }
+                return moves;
             },
             nb::arg("index"), nb::arg("width"), nb::arg("height"));
 }
@@ -137,8 +155,6 @@ struct ViewArguments {
     }
 };
 
-using Failures = std::vector<std::pair<std::size_t, std::string>>;
-
 // The views of a group have one size and format, and one array: (views, images, ...).
 std::pair<std::vector<CpuBuffer>, Failures> load_groups(const nb::tuple& sources,
                                                         const std::vector<std::vector<const ViewArguments*>>& groups,
@@ -164,15 +180,11 @@ std::pair<std::vector<CpuBuffer>, Failures> load_groups(const nb::tuple& sources
     if (loaded.dropped_pages) {
         warn_of_pages();
     }
-    Failures failures;
-    for (Failure& failure : loaded.failures) {
-        failures.emplace_back(failure.index, std::move(failure.reason));
-    }
     std::vector<CpuBuffer> buffers;
     for (Buffer& array : arrays) {
         buffers.emplace_back(std::move(array));
     }
-    return {std::move(buffers), std::move(failures)};
+    return {std::move(buffers), take_failures(std::move(loaded.failures))};
 }
 
 void bind_views(nb::module_& module) {

@@ -37,7 +37,6 @@ namespace {
 
 using Fraction = std::pair<std::int64_t, int>;
 using Window = std::pair<std::optional<Fraction>, std::optional<Fraction>>;
-using Failures = std::vector<std::pair<std::size_t, std::string>>;
 
 // Strings are paths, everything else is encoded bytes. Both outlive the call.
 struct Inputs {

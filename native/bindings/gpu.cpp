@@ -184,7 +184,6 @@ void bind_cuda(nb::module_& module) {
 namespace spdl {
 namespace {
 
-using Failures = std::vector<std::pair<std::size_t, std::string>>;
 using Loaded = std::pair<std::optional<CudaBuffer>, Failures>;
 
 // Returns None if the CPU should load the batch.
@@ -206,10 +205,7 @@ std::optional<Loaded> load(const nb::tuple& objects, const LoadOptions& options,
     if (!loaded) {
         return std::nullopt;
     }
-    Loaded result;
-    for (Failure& failure : loaded->failures) {
-        result.second.emplace_back(failure.index, std::move(failure.reason));
-    }
+    Loaded result{std::nullopt, take_failures(std::move(loaded->failures))};
     if (loaded->memory.pointer != 0) {
         result.first = CudaBuffer{std::move(loaded->memory.owner),
                                   loaded->memory.pointer,

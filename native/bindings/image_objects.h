@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -123,22 +124,38 @@ struct Inputs {
     std::vector<PythonBytes> bytes;
 };
 
+// The index and the reason of each input that failed.
+using Failures = std::vector<std::pair<std::size_t, std::string>>;
+
+inline Failures take_failures(std::vector<Failure> failures) {
+    Failures taken;
+    for (Failure& failure : failures) {
+        taken.emplace_back(failure.index, std::move(failure.reason));
+    }
+    return taken;
+}
+
 // Warns that pages of a TIFF were left out. Called with the GIL held.
 void warn_of_pages();
 
 using BoxSides = std::tuple<int, int, int, int>;
 
-// Python's Place: the bits of the turn, the box, its new size, where that lies on the canvas, and the flip.
-using PlaceSides = std::tuple<int, BoxSides, std::pair<int, int>, std::pair<int, int>, bool>;
+using MapNumbers = std::array<double, 6>;
+
+// Python's Place: the bits of the turn, the box, its new size, where that lies on the canvas, the flip, and the moves.
+using PlaceSides = std::tuple<int, BoxSides, std::pair<int, int>, std::pair<int, int>, bool, std::vector<MapNumbers>>;
 
 inline std::vector<ImagePlace> make_places(const std::vector<PlaceSides>& sides, Size canvas) {
     std::vector<ImagePlace> places;
     places.reserve(sides.size());
-    for (const auto& [turn, box, resized, offset, flip] : sides) {
+    for (const auto& [turn, box, resized, offset, flip, moves] : sides) {
         const auto& [left, top, right, bottom] = box;
         const Placement placement{canvas, {resized.first, resized.second}, offset.first, offset.second};
         places.push_back(
             {{(turn & 1) != 0, (turn & 2) != 0, (turn & 4) != 0}, {{left, top, right, bottom}, flip, placement}});
+        for (const auto& [xx, xy, dx, yx, yy, dy] : moves) {
+            places.back().moves.push_back({xx, xy, dx, yx, yy, dy});
+        }
     }
     return places;
 }

@@ -314,7 +314,6 @@ void bind_images(nb::module_& module) {
 namespace spdl {
 namespace {
 
-using Failures = std::vector<std::pair<std::size_t, std::string>>;
 std::pair<std::optional<CpuBuffer>, Failures> load(
     const nb::tuple& objects, const LoadOptions& options, const std::vector<BoxSides>& boxes, const RandomCrop* random,
     std::vector<bool> flips, const std::vector<PlaceSides>& places, const ColorJitter* jitter,
@@ -336,16 +335,12 @@ std::pair<std::optional<CpuBuffer>, Failures> load(
     if (batch.dropped_pages) {
         warn_of_pages();
     }
-    Failures failures;
-    for (Failure& failure : batch.failures) {
-        failures.emplace_back(failure.index, std::move(failure.reason));
-    }
     std::optional<CpuBuffer> buffer;
     if (batch.images.data != nullptr) {
         buffer.emplace(std::move(batch.images));
         buffer->report.backends = std::move(batch.backends);
     }
-    return {std::move(buffer), std::move(failures)};
+    return {std::move(buffer), take_failures(std::move(batch.failures))};
 }
 
 std::pair<std::vector<std::pair<int, int>>, Failures> sizes_of(const nb::tuple& objects, bool upright,
@@ -357,14 +352,11 @@ std::pair<std::vector<std::pair<int, int>>, Failures> sizes_of(const nb::tuple& 
         const NativeCall native("load_image_batch");
         found = find_sizes(inputs.inputs, upright, {demux, decode, num_threads, false, page});
     }
-    std::pair<std::vector<std::pair<int, int>>, Failures> result;
+    std::vector<std::pair<int, int>> sizes;
     for (const Size& size : found.sizes) {
-        result.first.emplace_back(size.width, size.height);
+        sizes.emplace_back(size.width, size.height);
     }
-    for (Failure& failure : found.failures) {
-        result.second.emplace_back(failure.index, std::move(failure.reason));
-    }
-    return result;
+    return {std::move(sizes), take_failures(std::move(found.failures))};
 }
 
 void resize_into(nb::handle pixels, std::pair<int, int> size, const LoadOptions& options, const nb::object& result) {

@@ -52,6 +52,13 @@ inline Box whole(Size size) {
     return {0, 0, size.width, size.height};
 }
 
+// Where the pixels of a moved image come from: the one at (x, y) shows the place (xx * x + xy * y + dx,
+// yx * x + yy * y + dy) of the image before. Both are counted in pixels from the middle of the first one.
+struct AffineMap {
+    double xx, xy, dx;
+    double yx, yy, dy;
+};
+
 // How an image is brought to the target size.
 enum class Fit {
     kStretch,  // Each side is scaled on its own.

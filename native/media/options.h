@@ -90,6 +90,7 @@ struct CropAndFlip {
 struct ImagePlace {
     Orientation turn;  // How the upright image lies against the one that the crop is cut out of.
     CropAndFlip crop;
+    std::vector<AffineMap> moves{};  // What then happens to the whole canvas, one after the other.
 };
 
 }  // namespace spdl

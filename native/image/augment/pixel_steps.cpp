@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numbers>
-#include <optional>
+
+#include "image/augment/move.h"
 
 namespace spdl {
 namespace {
@@ -27,58 +27,6 @@ const std::uint8_t* keep(const std::uint8_t* pixels, Size size, PixelScratch& sc
     scratch.before.reserve(bytes);
     std::memcpy(scratch.before.data(), pixels, bytes);
     return scratch.before.data();
-}
-
-// Where the pixel at (x, y) comes from, counted in pixels from the middle of the first one.
-struct AffineMap {
-    double xx, xy, x;
-    double yx, yy, y;
-};
-
-AffineMap map_of(const PixelStep& step, Size size) {
-    switch (step.op) {
-        case PixelOp::kShearX:
-            return {1, step.value, step.value / 2, 0, 1, 0};
-        case PixelOp::kShearY:
-            return {1, 0, 0, step.value, 1, step.value / 2};
-        case PixelOp::kTranslateX:
-            return {1, 0, -step.value, 0, 1, 0};
-        case PixelOp::kTranslateY:
-            return {1, 0, 0, 0, 1, -step.value};
-        default:
-            break;
-    }
-    const double angle = step.value * std::numbers::pi / 180;
-    const double sine = std::sin(angle);
-    const double cosine = std::cos(angle);
-    const double x = (size.width - 1) / 2.0;
-    const double y = (size.height - 1) / 2.0;
-    return {cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y};
-}
-
-// Rounds halves to even, as PyTorch does. The sum has no bits for a fraction.
-int rounded(double value) {
-    return static_cast<int>(std::bit_cast<std::int64_t>(value + 0x1.8p52));
-}
-
-void move(const AffineMap& map, std::uint8_t* pixels, Size size, PixelScratch& scratch) {
-    const std::uint8_t* const from = keep(pixels, size, scratch);
-    const std::size_t row = row_bytes(size);
-    std::uint8_t* to = pixels;
-    for (int y = 0; y < size.height; ++y) {
-        const double left = map.xy * y + map.x;
-        const double top = map.yy * y + map.y;
-        for (int x = 0; x < size.width; ++x, to += kPixel) {
-            const int column = rounded(map.xx * x + left);
-            const int line = rounded(map.yx * x + top);
-            if (column < 0 || column >= size.width || line < 0 || line >= size.height) {
-                std::memset(to, 0, kPixel);
-                continue;
-            }
-            std::memcpy(to, from + static_cast<std::size_t>(line) * row + kPixel * static_cast<std::size_t>(column),
-                        kPixel);
-        }
-    }
 }
 
 using ByteTable = std::array<std::uint8_t, 256>;
@@ -335,7 +283,7 @@ void take(const PixelStep& step, std::uint8_t* pixels, Size size, PixelScratch& 
         case PixelOp::kTranslateX:
         case PixelOp::kTranslateY:
         case PixelOp::kRotate:
-            return move(map_of(step, size), pixels, size, scratch);
+            return move_pixels(*map_of(step, size), false, {}, pixels, size, scratch.before);
         case PixelOp::kSharpness:
             return sharpen(pixels, size, static_cast<float>(step.value), scratch);
         case PixelOp::kPosterize:
@@ -354,6 +302,29 @@ void take(const PixelStep& step, std::uint8_t* pixels, Size size, PixelScratch& 
 }
 
 }  // namespace
+
+std::optional<AffineMap> map_of(const PixelStep& step, Size size) {
+    switch (step.op) {
+        case PixelOp::kShearX:
+            return AffineMap{1, step.value, step.value / 2, 0, 1, 0};
+        case PixelOp::kShearY:
+            return AffineMap{1, 0, 0, step.value, 1, step.value / 2};
+        case PixelOp::kTranslateX:
+            return AffineMap{1, 0, -step.value, 0, 1, 0};
+        case PixelOp::kTranslateY:
+            return AffineMap{1, 0, 0, 0, 1, -step.value};
+        case PixelOp::kRotate: {
+            const double angle = step.value * std::numbers::pi / 180;
+            const double sine = std::sin(angle);
+            const double cosine = std::cos(angle);
+            const double x = (size.width - 1) / 2.0;
+            const double y = (size.height - 1) / 2.0;
+            return AffineMap{cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y};
+        }
+        default:
+            return std::nullopt;
+    }
+}
 
 void take_steps(std::span<const PixelStep> steps, std::uint8_t* pixels, Size size, Channels channels,
                 PixelScratch& scratch) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct PixelScratch {
 // same.
 void take_steps(std::span<const PixelStep> steps, std::uint8_t* pixels, Size size, Channels channels,
                 PixelScratch& scratch);
+
+// Returns how a step moves the pixels of an image; nothing if it leaves them in their places.
+std::optional<AffineMap> map_of(const PixelStep& step, Size size);
 
 // Rows that lie around one, by their distance: a symmetric filter weighs two rows alike.
 struct FilterRows {

@@ -139,14 +139,13 @@ class BatchLoader {
             throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
                              ": give both width and height for a batch of one size");
         }
-        if (crops_.jitter == nullptr && crops_.augment == nullptr) {
+        if (!crops_.vary(index)) {
             write_image(decoder, plan, options_.format, place(index), scratch);
             return;
         }
-        // The colours change between the resize and the conversion to the array's format, so the pixels stop there.
         std::uint8_t* const pixels = reserve_pixels(size_, scratch);
         write_image(decoder, plan, options_.format.kept(), pixels, scratch);
-        write_varied(pixels, size_, options_.format, crops_, index, place(index), scratch);
+        write_varied(pixels, size_, options_, crops_, index, place(index), scratch);
     }
 
     void allocate_for(Size size) {

@@ -39,6 +39,11 @@ struct CropsAndFlips {
     std::vector<Size> sizes{};              // The size that each image has to have, upright, or none.
     std::vector<ImagePlace> places{};       // One for each image, instead of boxes and flips, or none.
 
+    // Returns whether pixels change between the resize and the array's format.
+    [[nodiscard]] bool vary(std::size_t image) const {
+        return jitter != nullptr || augment != nullptr || (!places.empty() && !places[image].moves.empty());
+    }
+
     // Throws MediaError if an image of that size is not the one that the changes are for.
     [[nodiscard]] CropAndFlip of(std::size_t image, Size size) const;
 

@@ -6,7 +6,7 @@
 #include "core/geometry.h"
 #include "image/load/batch.h"
 #include "image/load/one_image.h"
-#include "media/pixel_format.h"
+#include "media/options.h"
 
 namespace spdl {
 
@@ -14,7 +14,8 @@ namespace spdl {
 std::uint8_t* reserve_pixels(Size size, ThreadScratch& scratch);
 
 // Changes these pixels as is said for an image of the batch, and writes them to its place in the array's format.
-void write_varied(std::uint8_t* pixels, Size size, const ArrayFormat& format, const CropsAndFlips& changes,
+// Where they are moved, they are blended unless the resize takes the nearest.
+void write_varied(std::uint8_t* pixels, Size size, const LoadOptions& options, const CropsAndFlips& changes,
                   std::size_t image, std::uint8_t* to, ThreadScratch& scratch);
 
 }  // namespace spdl

@@ -198,14 +198,14 @@ class ViewLoader {
     template <typename Write>
     void write(const View& view, std::size_t index, const Write& write_to, ThreadScratch& scratch) const {
         const ArrayFormat& format = view.options->format;
-        if (view.changes.augment == nullptr) {
+        if (!view.changes.vary(index)) {
             write_to(format, place(view, index));
             return;
         }
         const Size size = view.options->target;
         std::uint8_t* const pixels = reserve_pixels(size, scratch);
         write_to(format.kept(), pixels);
-        write_varied(pixels, size, format, view.changes, index, place(view, index), scratch);
+        write_varied(pixels, size, *view.options, view.changes, index, place(view, index), scratch);
     }
 
     static std::uint8_t* place(const View& view, std::size_t index) {

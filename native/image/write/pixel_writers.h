@@ -20,6 +20,9 @@ PixelWriter write_pixels_avx2;
 PixelWriter write_pixels_avx512;
 PixelWriter write_pixels_neon;
 
+// Pixels are ids, and the format has one channel.
+PixelWriter write_ids;
+
 // Writes the pixels from `first` on, which vectors leave over.
 void write_pixels_from(std::size_t first, const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
                        std::uint8_t* const* planes) noexcept;

@@ -15,7 +15,8 @@ void write_ids_as(const std::uint8_t* pixels, std::size_t count, std::uint8_t* t
     }
 }
 
-// As a PixelWriter: three bytes are one id.
+}  // namespace
+
 void write_ids(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
                std::uint8_t* const* planes) noexcept {
     switch (element_bytes(format.type())) {
@@ -29,8 +30,6 @@ void write_ids(const ArrayFormat& format, const std::uint8_t* pixels, std::size_
             return write_ids_as<std::uint8_t>(pixels, count, *planes);
     }
 }
-
-}  // namespace
 
 void RowWriter::begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels) {
     canvas_ = canvas;

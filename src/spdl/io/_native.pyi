@@ -2,11 +2,14 @@
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NoReturn, SupportsIndex, overload
+from typing import Any, Literal, NoReturn, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
 from spdl.io._common.errors import LoadFailure
+
+_Move: TypeAlias = tuple[float, float, float, float, float, float]
+_Place: TypeAlias = tuple[int, tuple[int, int, int, int], tuple[int, int], tuple[int, int], bool, Sequence[_Move]]
 
 class CPUBuffer:
     @property
@@ -464,6 +467,7 @@ class PixelAugment:
         sharpness_factor: float,
     ) -> None: ...
     def draw(self, index: int, width: int, height: int) -> list[tuple[str, float]]: ...
+    def moves(self, index: int, width: int, height: int) -> list[_Move]: ...
 
 class RandomErase:
     def __init__(
@@ -486,7 +490,7 @@ class View:
         boxes: list[tuple[int, int, int, int]],
         random: RandomCrop | None,
         flips: list[bool],
-        places: list[tuple[int, tuple[int, int, int, int], tuple[int, int], tuple[int, int], bool]] = ...,
+        places: list[_Place] = ...,
         augment: PixelAugment | None,
     ) -> None: ...
 
@@ -536,7 +540,7 @@ def load_batch(
     boxes: list[tuple[int, int, int, int]],
     random: RandomCrop | None,
     flips: list[bool],
-    places: list[tuple[int, tuple[int, int, int, int], tuple[int, int], tuple[int, int], bool]] = ...,
+    places: list[_Place] = ...,
     jitter: ColorJitter | None,
     sizes: list[tuple[int, int]] = ...,
     demux: DemuxOptions,

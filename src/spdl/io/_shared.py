@@ -18,8 +18,16 @@ from spdl.io._device.transfer import map_parts, map_tensors
 from spdl.io._image.masks import load_masks
 from spdl.io._image.options import PIXEL_FORMATS, check_pages
 from spdl.io._image.picture_writes import write_pictures
-from spdl.io._image.placed import Place, PlacedBatch, Size, load_placed_batch
-from spdl.io._image.views import ImageView, erase_rectangles, load_image_views, make_pixel_augment
+from spdl.io._image.views import (
+    ImageView,
+    LoadedViews,
+    Move,
+    Place,
+    Size,
+    erase_rectangles,
+    load_image_views,
+    make_pixel_augment,
+)
 from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts
 from spdl.io._text.pad import Padding
 from spdl.io._text.rows import PackedRow, PackedRows
@@ -34,6 +42,8 @@ __all__ = [
     "CachePath",
     "ChangedError",
     "ImageView",
+    "LoadedViews",
+    "Move",
     "OneVersion",
     "PackedRow",
     "PackedRows",
@@ -41,7 +51,6 @@ __all__ = [
     "PackingRule",
     "Padding",
     "Place",
-    "PlacedBatch",
     "Readable",
     "Size",
     "TarColumns",
@@ -60,7 +69,6 @@ __all__ = [
     "kept_arrays",
     "load_image_views",
     "load_masks",
-    "load_placed_batch",
     "make_pixel_augment",
     "map_parts",
     "map_regular",

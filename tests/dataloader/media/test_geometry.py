@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,26 @@ def augments(draw: st.DrawFn) -> ImageAugment:
         vertical_flip=draw(st.sampled_from([0.0, 0.5, 1.0])),
         quarter_turns=draw(st.booleans()),
     )
+
+
+ANGLES = st.floats(0, 40).map(lambda angle: round(angle, 2))
+SHARES = st.sampled_from([0.0, 0.1, 0.5])
+
+
+@st.composite
+def affine_fields(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "rotate": draw(st.one_of(ANGLES, st.tuples(ANGLES.map(lambda it: -it), ANGLES), st.just(180))),
+        "translate": draw(st.one_of(SHARES, st.tuples(SHARES, SHARES))),
+        "shear": draw(st.one_of(ANGLES, st.tuples(ANGLES.map(lambda it: -it), ANGLES))),
+        "affine_scale": tuple(sorted(draw(st.tuples(FACTORS, FACTORS)))),
+    }
+
+
+def moving() -> st.SearchStrategy[ImageAugment]:
+    """Return all kinds of geometry, also those after which a pixel comes from two steps."""
+    affine = st.builds(lambda augment, fields: replace(augment, **fields), augments(), affine_fields())
+    return st.one_of(augments(), affine)
 
 
 def check_pixels(image: Any, geometry: Geometry, pad_value: int = 0) -> None:
@@ -138,9 +159,17 @@ def test_geometry_maps_points_and_boxes_as_float64_does(
         ({"vertical_flip": 2}, ValueError, "`vertical_flip` must be a number from 0 to 1"),
         ({"quarter_turns": "yes"}, TypeError, "`quarter_turns` must be True or False"),
         ({"zoom": (0.5, 2)}, ValueError, "`scale` must be None with `zoom`"),
-        ({"scale": None, "zoom": 2}, TypeError, "`zoom` must be two factors"),
-        ({"scale": None, "zoom": (2, 1)}, ValueError, "`zoom` must be two factors"),
+        ({"scale": None, "zoom": 2}, TypeError, "`zoom` must be two numbers"),
+        ({"scale": None, "zoom": (2, 1)}, ValueError, "`zoom` must be two numbers"),
         ({"scale": None, "zoom": (1, 1), "zoom_from": "own"}, ValueError, "`zoom_from` must be 'image', 'fit' or"),
+        ({"rotate": 181}, ValueError, "`rotate` must be a number from 0 to 180, or two from -180 to 180"),
+        ({"rotate": "far"}, TypeError, "`rotate` must be a number from 0 to 180"),
+        ({"shear": (5, -5)}, ValueError, "`shear` must be a number from 0 to 80, or two from -80 to 80, the lesser"),
+        ({"shear": 80.5}, ValueError, "`shear` must be"),
+        ({"translate": 1.5}, ValueError, "`translate` must be a number from 0 to 1, or two: for the width and for the"),
+        ({"translate": (0.1, 0.1, 0.1)}, ValueError, "`translate` must be"),
+        ({"affine_scale": 2}, TypeError, "`affine_scale` must be two numbers, 0 < least <= greatest"),
+        ({"affine_scale": (0, 1)}, ValueError, "`affine_scale` must be two numbers"),
     ],
 )
 def test_wrong_geometry_is_refused(fields: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -14,7 +14,7 @@ from tests.dataloader.media.image_loading import MEAN, STD, make
 from tests.dataloader.media.torchvision_steps import KERNEL, SIZE, by_torchvision, load_vectors, make_picture
 from tests.io.inside import instruction_sets, using_instruction_set
 
-from spdl.dataloader import ImageAugment, Mask, RandAugment, TrivialAugment
+from spdl.dataloader import ImageAugment, RandAugment, TrivialAugment
 from spdl.io import ImageOptions
 
 EVERY: dict[str, Any] = {
@@ -358,7 +358,6 @@ def test_policies_refuse_what_makes_no_sense(make_policy: Any, message: str) -> 
         ({"erase": 1, "erase_value": (1, 2)}, {}, "`erase_value`.*3 channels"),
         ({"erase": 1, "erase_value": float("nan")}, {}, "`erase_value`"),
         ({"size": 8}, {}, "`augment.size`"),
-        ({"policy": RandAugment()}, {"targets": {"mask": Mask()}}, "`targets`.*`policy`"),
     ],
 )
 def test_loader_refuses_changes_that_do_not_fit(fields: Any, options: Any, message: str) -> None:

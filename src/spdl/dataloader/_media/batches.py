@@ -21,11 +21,11 @@ class ImageBatch(LabelledBatch):
     medium: ClassVar[str] = "image"
     """The name of the field with the images."""
     image: Any
-    """The images, (B, C, H, W) or (B, H, W, C)."""
+    """The images, (B, C, H, W) or (B, H, W, C), or with `views` (V, B, ...)."""
     size: Any
     """With ``targets`` alone: the width and height of each original image, turned upright, int64 (B, 2)."""
     geometry: Any
-    """With ``targets`` alone: a list with the `Geometry` of each sample."""
+    """With ``targets`` alone: a list with the `Geometry` of each sample, or with `views` such a list for each view."""
 
 
 class ClipBatch(LabelledBatch):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
+from spdl._check import check_choice, check_flag, check_number, refuse
 from spdl._random_key import random_key
+from spdl.dataloader._media.pixel_changes import check_probability, check_range
 from spdl.io import random_flip, random_resized_crop
 from spdl.io._shared import Place
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.io import ImageOptions
-    from spdl.io._shared import Size
+    from spdl.io._shared import Move, Size
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,62 @@ def _is_tensor(values: Any) -> bool:
     return hasattr(values, "new_tensor")
 
 
+_MOST_ROTATE = 180
+_MOST_SHEAR = 80
+# Of an affine map: degrees, shares of the width and the height, degrees along them, and a factor.
+_Ranges: TypeAlias = tuple[tuple[float, float], ...]
+_STAYS: _Ranges = (*[(0.0, 0.0)] * 5, (1.0, 1.0))
+
+
+def check_geometry(augment: ImageAugment) -> None:
+    """Check the fields about the place of pixels.
+
+    Raises:
+        TypeError, ValueError: If one is not as described.
+    """
+    random_resized_crop([], seed=0, epoch=0, scale=augment.scale or (1, 1), ratio=augment.ratio)
+    check_probability("flip", augment.flip)
+    check_probability("vertical_flip", augment.vertical_flip)
+    check_flag("quarter_turns", augment.quarter_turns)
+    check_choice("zoom_from", augment.zoom_from, ("image", "fit", "cover"))
+    if augment.zoom is not None:
+        check_range("zoom", augment.zoom)
+        if augment.scale is not None:
+            refuse(ValueError, "scale", "None with `zoom`, which is another way to crop", augment.scale)
+    check_range("affine_scale", augment.affine_scale)
+    _affine_ranges(augment)
+
+
+def draws_places(augment: ImageAugment) -> bool:
+    """Return whether images need a `GeometryRule`, because they get more than a crop and a flip."""
+    return bool(
+        augment.quarter_turns or augment.vertical_flip or augment.zoom is not None or _affine_ranges(augment) != _STAYS
+    )
+
+
+def _affine_ranges(augment: ImageAugment) -> _Ranges:
+    shifts: Any = augment.translate
+    if not isinstance(shifts, tuple | list):
+        shifts = (shifts, shifts)
+    accepted = "a number from 0 to 1, or two: for the width and for the height"
+    if len(shifts) != 2 or not all(0 <= check_number("translate", it, accepted) <= 1 for it in shifts):  # noqa: PLR2004
+        refuse(ValueError, "translate", accepted, augment.translate)
+    across, down = ((-it, it) for it in shifts)
+    shear = _check_degrees("shear", augment.shear, _MOST_SHEAR)
+    rotate = _check_degrees("rotate", augment.rotate, _MOST_ROTATE)
+    least, greatest = augment.affine_scale
+    return rotate, across, down, shear, shear, (least, greatest)
+
+
+def _check_degrees(name: str, value: Any, most: int) -> tuple[float, float]:
+    accepted = f"a number from 0 to {most}, or two from -{most} to {most}, the lesser first"
+    pair: Any = value if isinstance(value, tuple | list) else (-check_number(name, value, accepted), value)
+    angles = [check_number(name, each, accepted) for each in pair]
+    if len(angles) != 2 or not -most <= angles[0] <= angles[1] <= most:  # noqa: PLR2004
+        refuse(ValueError, name, accepted, value)
+    return angles[0], angles[1]
+
+
 # Separates these random numbers from others of the same image.
 _PURPOSE = 5
 
@@ -145,17 +204,22 @@ class GeometryRule:
 
     Args:
         options: The size of the images in batches, and how images get it that are not cropped at random.
-        augment: How they are varied; None does not.
+        augment: How they are varied.
         seed: The seed of random numbers.
+
+    Attributes:
+        size: The width and height of all images.
     """
 
-    def __init__(self, options: ImageOptions, augment: ImageAugment | None, seed: int) -> None:
+    def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int) -> None:
         assert options.width is not None
         assert options.height is not None
-        self._size = options.width, options.height
+        self.size = options.width, options.height
         self._mode = options.mode
         self._augment = augment
         self._seed = seed
+        self._ranges = _affine_ranges(augment)
+        self._draws = draws_places(augment)
 
     def draw(self, indices: Sequence[int], epoch: int, sizes: Sequence[Size]) -> list[Place]:
         """Return the places of some images.
@@ -166,19 +230,22 @@ class GeometryRule:
             sizes: Their widths and heights.
         """
         augment = self._augment
-        if augment is None:
-            return [self._fit(_STILL, size, flip=False) for size in sizes]
         flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=augment.flip)
         draws = [_STILL] * len(indices)
-        if augment.turns or augment.zoom is not None:
-            draws = [_draw(augment, random_key(self._seed, epoch, index)) for index in indices]
+        if self._draws:
+            draws = [_draw(augment, self._ranges, random_key(self._seed, epoch, index)) for index in indices]
         turned = [_turned(size, draw.turn) for draw, size in zip(draws, sizes, strict=True)]
         if augment.scale is not None:
             crop = random_resized_crop(indices, seed=self._seed, epoch=epoch, scale=augment.scale, ratio=augment.ratio)
             boxes = zip(draws, crop.boxes(turned), flips, strict=True)
-            return [Place(draw.turn, box, self._size, (0, 0), flip) for draw, box, flip in boxes]
-        fit = self._fit if augment.zoom is None else self._zoom
-        return [fit(draw, size, flip=flip) for draw, size, flip in zip(draws, turned, flips, strict=True)]
+            places = [Place(draw.turn, box, self.size, (0, 0), flip) for draw, box, flip in boxes]
+        else:
+            fit = self._fit if augment.zoom is None else self._zoom
+            places = [fit(draw, size, flip=flip) for draw, size, flip in zip(draws, turned, flips, strict=True)]
+        if self._ranges == _STAYS:
+            return places
+        moves = [_make_move(*draw.affine, size=self.size) for draw in draws]
+        return [place._replace(moves=(move,)) for place, move in zip(places, moves, strict=True)]
 
     def geometry(self, place: Place, original: Size) -> Geometry:
         """Return what a place does to the coordinates of an image of that size."""
@@ -198,14 +265,20 @@ class GeometryRule:
             found.append([across * scale, down * scale, (shift - first) * scale + at])
         if place.flip:
             across, down, shift = found[0]
-            found[0] = [-across, -down, self._size[0] - shift]
-        return Geometry(np.array(found), original, self._size)
+            found[0] = [-across, -down, self.size[0] - shift]
+        matrix = np.array(found)
+        for move in place.moves:
+            back = np.reshape(move, (2, 3))
+            # It counts from the middle of a pixel, and a geometry from its edge.
+            shift = back[:, 2] + 0.5 - back[:, :2].sum(1) / 2
+            matrix = np.linalg.inv(back[:, :2]) @ (matrix - np.pad(shift[:, None], ((0, 0), (2, 0))))
+        return Geometry(matrix, original, self.size)
 
     def _fit(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
         """Return the place of a whole image, as the loader's mode has it."""
-        resized, offset = self._size, (0, 0)
+        resized, offset = self.size, (0, 0)
         if self._mode != "stretch":
-            (width, height), (across, down) = self._size, size
+            (width, height), (across, down) = self.size, size
             scaled = _rescale(height, across, down), _rescale(width, down, across)
             if self._mode == "pad":
                 resized = min(max(scaled[0], 1), width), min(max(scaled[1], 1), height)
@@ -219,14 +292,13 @@ class GeometryRule:
     def _zoom(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
         """Return the place of a resized image that is cropped to the canvas."""
         augment = self._augment
-        assert augment is not None
         assert augment.zoom is not None
         least, greatest = augment.zoom
         factor = least + (greatest - least) * draw.zoom
-        shares = [side / own for side, own in zip(self._size, size, strict=True)]
+        shares = [side / own for side, own in zip(self.size, size, strict=True)]
         factor *= {"image": 1.0, "fit": min(shares), "cover": max(shares)}[augment.zoom_from]
         width, height = (max(1, round(own * factor)) for own in size)
-        offset = _offset(self._size[0] - width, draw.x), _offset(self._size[1] - height, draw.y)
+        offset = _offset(self.size[0] - width, draw.x), _offset(self.size[1] - height, draw.y)
         return Place(draw.turn, (0, 0, *size), (width, height), offset, flip)
 
 
@@ -237,12 +309,14 @@ class _Draw(NamedTuple):
     zoom: float = 0.0
     x: float = 0.0
     y: float = 0.0
+    affine: tuple[float, ...] = ()
+    """The values of the affine map, as `_Ranges` has them."""
 
 
 _STILL = _Draw()
 
 
-def _draw(augment: ImageAugment, key: int) -> _Draw:
+def _draw(augment: ImageAugment, ranges: _Ranges, key: int) -> _Draw:
     generator = random.Random(random_key(key, _PURPOSE, 0))  # noqa: S311
     # All are drawn, whatever is asked for: one of them never changes another.
     quarter, vertical, zoom, x, y = (generator.random() for _ in range(5))
@@ -250,7 +324,23 @@ def _draw(augment: ImageAugment, key: int) -> _Draw:
     if vertical < augment.vertical_flip:
         # Upside down after the turn.
         turn ^= _MIRRORED_X if turn & _TRANSPOSED else _MIRRORED_Y
-    return _Draw(turn, zoom, x, y)
+    affine = tuple([low + (high - low) * generator.random() for low, high in ranges])
+    return _Draw(turn, zoom, x, y, affine)
+
+
+def _make_move(  # noqa: PLR0917 - the values of a range each.
+    rotate: float, right: float, down: float, shear_x: float, shear_y: float, scale: float, *, size: Size
+) -> Move:
+    """Return the way back from a canvas that is sheared, turned clockwise, scaled and shifted, around its middle."""
+    sine, cosine = math.sin(math.radians(rotate)), math.cos(math.radians(rotate))
+    tan_x, tan_y = math.tan(math.radians(shear_x)), math.tan(math.radians(shear_y))
+    # The map is scale * rotation @ [[1, 0], [-tan_y, 1]] @ [[1, -tan_x], [0, 1]].
+    a, c = cosine + sine * tan_y, sine - cosine * tan_y
+    b, d = -a * tan_x - sine, -c * tan_x + cosine
+    xx, xy, yx, yy = d / scale, -b / scale, -c / scale, a / scale
+    x, y = ((side - 1) / 2 for side in size)
+    to_x, to_y = x + right * size[0], y + down * size[1]
+    return xx, xy, x - xx * to_x - xy * to_y, yx, yy, y - yx * to_x - yy * to_y
 
 
 def _turned(size: Size, turn: int) -> Size:

@@ -7,17 +7,17 @@ import random
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from spdl._check import check_choice, check_flag, check_number, positive, refuse
+from spdl._check import check_number, positive, refuse
 from spdl._random_key import random_key
+from spdl.dataloader._media.geometry import check_geometry
 from spdl.dataloader._media.pixel_changes import (
     RandAugment,
     TrivialAugment,
     check_pixel_changes,
-    check_probability,
     make_changes,
     view_seed,
 )
-from spdl.io import ImageOptions, random_color_jitter, random_resized_crop
+from spdl.io import ImageOptions, random_color_jitter
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,16 @@ class ImageAugment:
             it. It needs ``scale=None``.
         zoom_from: What a factor of 1 is: ``"image"`` is the size that the image has, ``"fit"`` shows all of it in the
             loader's size, and ``"cover"`` fills that size.
+        rotate: How far images are turned at last, in degrees: a number x for -x to x, of at most 180, or the least and
+            the greatest angle; clockwise is positive. Around the middle of what the crop or the resize and the flips
+            made, as `translate`, `shear` and `affine_scale`; ``pad_value`` fills what they uncover. They are
+            torchvision's ``RandomAffine``, with bilinear interpolation, or the nearest pixel with
+            ``interpolation="nearest"``.
+        translate: How far they are shifted at most, in any direction: a share of the sides, or one for the width and
+            one for the height.
+        shear: How far they are sheared, along both axes, in degrees: a number x for -x to x, of at most 80, or the
+            least and the greatest angle.
+        affine_scale: The least and the greatest factor by which they are scaled. Greater ones than 1 show less.
         brightness: How far brightness may go: a number x for factors from 1 - x to 1 + x, or the least and the greatest
             factor; see `spdl.io.random_color_jitter`.
         contrast: The same for contrast.
@@ -56,7 +66,7 @@ class ImageAugment:
         num_classes: The number of classes, for mixed labels: they become float32 (B, num_classes), the shares of the
             classes. None takes the number of the source's ``classes``.
         policy: A `RandAugment` or `TrivialAugment`, which comes before the other changes of pixels. It also moves
-            pixels, so it is an error with ``targets``.
+            pixels, and ``targets`` with them.
         jitter: The probability that an image changes by `brightness`, `contrast`, `saturation` and `hue`.
         grayscale: The probability that an image becomes gray.
         blur: The probability of a Gaussian blur.
@@ -107,6 +117,14 @@ class ImageAugment:
     """The factors of a resize before a random crop of the loader's size."""
     zoom_from: Literal["image", "fit", "cover"] = "image"
     """What a factor of 1 is."""
+    rotate: float | tuple[float, float] = 0.0
+    """How far images are turned, in degrees."""
+    translate: float | tuple[float, float] = 0.0
+    """How far they are shifted, as a share of the sides."""
+    shear: float | tuple[float, float] = 0.0
+    """How far they are sheared, in degrees."""
+    affine_scale: tuple[float, float] = (1.0, 1.0)
+    """By which factors they are scaled."""
     brightness: float | tuple[float, float] = 0.0
     """How far brightness may go."""
     contrast: float | tuple[float, float] = 0.0
@@ -166,11 +184,6 @@ class ImageAugment:
         return any((self.brightness, self.contrast, self.saturation, self.hue))
 
     @property
-    def turns(self) -> bool:
-        """Whether images are turned or mirrored upside down."""
-        return bool(self.quarter_turns or self.vertical_flip)
-
-    @property
     def mixes(self) -> bool:
         """Whether images are mixed."""
         return bool(self.mixup or self.cutmix)
@@ -192,15 +205,7 @@ class ImageAugment:
                 refuse(ValueError, name, wanted, value)
         if self.num_classes is not None:
             positive("num_classes", self.num_classes)
-        random_resized_crop([], seed=0, epoch=0, scale=self.scale or (1, 1), ratio=self.ratio)
-        check_probability("flip", self.flip)
-        check_probability("vertical_flip", self.vertical_flip)
-        check_flag("quarter_turns", self.quarter_turns)
-        check_choice("zoom_from", self.zoom_from, ("image", "fit", "cover"))
-        if self.zoom is not None:
-            _check_zoom(self.zoom)
-            if self.scale is not None:
-                refuse(ValueError, "scale", "None with `zoom`, which is another way to crop", self.scale)
+        check_geometry(self)
         check_pixel_changes(self)
 
     def steps(
@@ -233,15 +238,6 @@ class ImageAugment:
             index, *size
         )
         return steps
-
-
-def _check_zoom(zoom: Any) -> None:
-    accepted = "two factors, 0 < least <= greatest, or None"
-    if not isinstance(zoom, tuple | list) or len(zoom) != 2:  # noqa: PLR2004
-        refuse(TypeError, "zoom", accepted, zoom)
-    least, greatest = (check_number("zoom", factor, accepted) for factor in zoom)
-    if not 0 < least <= greatest < math.inf:
-        refuse(ValueError, "zoom", accepted, zoom)
 
 
 # Separates these random numbers from others of the same image.

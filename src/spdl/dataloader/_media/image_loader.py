@@ -2,175 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import Pad
 from spdl.dataloader._media.batches import ImageBatch
-from spdl.dataloader._media.geometry import GeometryRule
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
-from spdl.dataloader._media.image_views import Views, ViewsReader, make_view, parse_views
-from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
+from spdl.dataloader._media.image_reader import ImageReader
+from spdl.dataloader._media.image_views import Views, parse_views
+from spdl.dataloader._media.media_loader import MediaLoader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
-from spdl.dataloader._media.pixel_changes import changes_pixels, check_has_colors, make_changes, make_eraser
 from spdl.dataloader._media.ragged import Ragged
 from spdl.dataloader._media.target_reader import TargetReader
 from spdl.dataloader._media.targets import Mask, Target
-from spdl.dataloader._media.windows import find_fault_of_file
-from spdl.io import (
-    ImageOptions,
-    RandomColorJitter,
-    RandomResizedCrop,
-    load_image_batch,
-    random_color_jitter,
-    random_flip,
-    random_resized_crop,
-    to_numpy,
-)
-from spdl.io._shared import load_image_views, load_placed_batch
+from spdl.io import ImageOptions
 from spdl.source import CocoDetection, EpochOrder, VOCDetection
-
-
-class ImageReader(MediaReader):
-    """Reads images of one size, varied or not.
-
-    Args:
-        options: How they become an array.
-        augment: How they are varied; None does not.
-        seed: The seed of random numbers.
-        num_classes: The number of classes, if the source knows it.
-        final: The format that they get after a transform; None without one.
-        targets: What moves with them; None if nothing does, and their places are of no interest.
-    """
-
-    media: ClassVar[str] = "images"
-    batch_type: ClassVar[type[LabelledBatch]] = ImageBatch
-    column: ClassVar[str] = "image"
-
-    def __init__(
-        self,
-        options: ImageOptions,
-        augment: ImageAugment | None,
-        seed: int,
-        num_classes: int | None,
-        *,
-        final: PictureFormat | None,
-        targets: TargetReader | None,
-    ) -> None:
-        if augment is not None:
-            check_has_colors(options, augment)
-        self._augment = augment
-        self._seed = seed
-        self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
-        self._final = final
-        self._eraser = make_eraser(options, augment, seed)
-        self.targets = targets
-        read = options if final is None else final.seen
-        # Otherwise images are read in one pass, and where they lie is drawn in native code.
-        draws = augment is not None and (augment.turns or augment.zoom is not None)
-        self._rule = GeometryRule(read, augment, seed) if draws or targets is not None else None
-        # A random crop has its own shape, and fills the size.
-        self._options = read if augment is None or augment.scale is None else dataclasses.replace(read, mode="stretch")
-
-    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's image cannot be read; None if it can."""
-        return find_fault_of_file(self.column, columns[self.column][place], files=True)
-
-    def read(
-        self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
-    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        if self.targets is not None:
-            self.targets.check(columns)
-        if self._rule is not None:
-            return self._read_placed(self._rule, columns, epoch, num_threads)
-        if self._augment is not None and changes_pixels(self._augment):
-            view = make_view(self._options, self._augment, columns["index"], seed=self._seed, epoch=epoch)
-            (views,), failures = load_image_views(columns["image"], [[view]], num_threads=num_threads)
-            return {"image": to_numpy(views)[0]}, failures
-        crop: RandomResizedCrop | None = None
-        flip: bool | list[bool] = False
-        augment = self._augment
-        if augment is not None:
-            indices = columns["index"]
-            if augment.scale is not None:
-                crop = random_resized_crop(
-                    indices, seed=self._seed, epoch=epoch, scale=augment.scale, ratio=augment.ratio
-                )
-            if augment.flip:
-                flip = random_flip(indices, seed=self._seed, epoch=epoch, probability=augment.flip)
-        buffer = load_image_batch(
-            columns["image"],
-            options=self._options,
-            crop=crop,
-            flip=flip,
-            jitter=self._jitter(columns["index"], epoch),
-            num_threads=num_threads,
-            on_error="zero",
-        )
-        return {"image": to_numpy(buffer)}, [(failure.index, failure.reason) for failure in buffer.failures]
-
-    def _jitter(self, indices: list[int], epoch: int) -> RandomColorJitter | None:
-        augment = self._augment
-        if augment is None or not augment.changes_colors:
-            return None
-        return random_color_jitter(
-            indices,
-            seed=self._seed,
-            epoch=epoch,
-            brightness=augment.brightness,
-            contrast=augment.contrast,
-            saturation=augment.saturation,
-            hue=augment.hue,
-        )
-
-    def _read_placed(
-        self, rule: GeometryRule, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
-    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        """Read images into places that are drawn first, and what moves with them."""
-        indices = columns["index"]
-        augment = self._augment
-        changed = augment is not None and changes_pixels(augment)
-        loaded = load_placed_batch(
-            columns["image"],
-            lambda sizes: rule.draw(indices, epoch, sizes),
-            options=self._options,
-            jitter=None if changed else self._jitter(indices, epoch),
-            changes=make_changes(augment, indices, seed=self._seed, epoch=epoch) if augment and changed else None,
-            num_threads=num_threads,
-        )
-        images = to_numpy(loaded.images)
-        fields = {"image": images[0] if changed else images}
-        if self.targets is None:
-            return fields, sorted(loaded.failures.items())
-        more, reasons = self.targets.read(columns, rule, loaded, num_threads)
-        return {**fields, **more}, sorted({**reasons, **loaded.failures}.items())
-
-    def convert(
-        self,
-        results: list[Any],
-        fields: dict[str, Any],  # noqa: ARG002 - of the base.
-        names: Sequence[str],
-        num_threads: int,
-        *,
-        alone: bool,
-    ) -> Any:
-        """Give images the values, the dtype and the layout of batches."""
-        assert self._final is not None
-        return self._final.write(results, names, num_threads=num_threads, alone=alone)
-
-    def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Erase parts of images, and bring targets together or mix images and labels, if that was asked for."""
-        if self._eraser is not None:
-            self._eraser.erase(fields["image"], fields["index"], epoch)
-        if self.targets is not None:
-            return self.targets.finish(fields)
-        return fields if self._mixer is None else self._mixer.mix(fields, epoch)
-
 
 Augment: TypeAlias = Literal["train", "eval"] | ImageAugment
 
@@ -216,8 +65,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
             would give. ``batch.image`` is then (V, B, C, H, W), so ``for (first, second), labels in loader`` works.
             Views of other sizes have other names: ``views={"image": [...], "local": [...]}``, where the views of
             ``"local"`` have the same ``ImageAugment(size=...)``, and become ``batch.local``. With `views`, `transform`
-            is None, and images are not mixed; `batch_transform` gets all views. None loads each image once, as
-            (B, C, H, W).
+            is None, and images are not mixed; `batch_transform` gets all views. `targets` move with each view. None
+            loads each image once, as (B, C, H, W).
         pad_value: The colour around an image that does not fill its size, from 0 to 255: a number, or one for each
             channel. None is 0, black.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
@@ -245,11 +94,14 @@ class ImageLoader(MediaLoader[ImageBatch]):
             every pixel in its place. Batches then also have ``size``, the width and height of each original image,
             int64 (B, 2), and ``geometry``, a list of `Geometry`, which maps coordinates of the image before a
             `transform` back to the original; with an empty mapping these alone. Samples whose targets make no sense are
-            failures. Not with mixup or CutMix.
+            failures. Not with mixup or CutMix. With `views`, each of these fields but ``size`` has one more axis, of
+            views, in front: ``batch.mask`` is (V, B, height, width), and others are lists with what each view has, such
+            as ``batch.boxes[view][sample]``. Those of views by another name begin with it: ``batch.local_boxes``.
         ragged: The layout of targets that have a different number of rows in each sample, for all, or by the names of
             fields. ``"list"`` is a list of arrays; ``"pad"`` one array (B, N, ...), padded to the most rows in the
             batch, with a field ``NAME_mask``, bool (B, N), that is False where padding is; ``"offsets"`` a `Jagged`:
-            the rows of all samples one after the other, and where each sample's begin.
+            the rows of all samples one after the other, and where each sample's begin. With `views`, arrays of padded
+            rows are (V, B, N, ...), and their masks (V, B, N).
         pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
             texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
             are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
@@ -337,25 +189,28 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "pad_value": pad_value,
         }
         self.options = make_options(size, options, given)
-        reader: MediaReader
-        if targets is None:
+        varied = _make_augment(augment)
+        several = views is not None
+        if several and transform is not None:
+            remedy = "Use `batch_transform`, which gets all views of a batch."
+            refuse(ValueError, "transform", "None with `views`", transform, remedy)
+        groups = {"image": [varied or _STILL]} if views is None else parse_views(views, varied)
+        moved = mixer = None
+        if targets is not None:
+            moved = TargetReader(
+                targets, ragged, self.options, output=output, others=pad, groups=groups, several=several
+            )
+        else:
             _refuse_unmoved(source)
         if targets is None and ragged != "list":
-            refuse(ValueError, "ragged", "left out without `targets`, whose layout it is", ragged)
-        if views is None:
-            final = None if transform is None else PictureFormat(self.options, output)
-            varied = _make_augment(augment)
-            if targets is not None and varied is not None and varied.mixes:
-                refuse(ValueError, "targets", "left out with `mixup` and `cutmix`, which mix labels alone", targets)
-            if targets is not None and varied is not None and varied.policy is not None:
-                refuse(ValueError, "targets", "left out with a `policy`, which moves images alone", targets)
-            moved = None if targets is None else TargetReader(targets, ragged, self.options, output=output, others=pad)
-            reader = ImageReader(self.options, varied, seed, _count_classes(source), final=final, targets=moved)
-        else:
-            for name, value in (("transform", transform), ("targets", targets)):
-                if value is not None:
-                    refuse(ValueError, name, "None with `views`; `batch_transform` gets all of them", value)
-            reader = ViewsReader(self.options, parse_views(views, _make_augment(augment)), seed)
+            refuse(ValueError, "ragged", "left out without `targets`", ragged, "It is the layout of these.")
+        if not several and varied is not None and varied.mixes:
+            if targets is not None:
+                remedy = "Only images and labels are mixed."
+                refuse(ValueError, "targets", "left out with `mixup` and `cutmix`", targets, remedy)
+            mixer = ImageMixer(self.options, varied, seed, _count_classes(source))
+        final = None if transform is None else PictureFormat(self.options, output)
+        reader = ImageReader(self.options, groups, seed, several=several, final=final, targets=moved, mixer=mixer)
         super().__init__(
             source,
             batch_size,
@@ -395,6 +250,10 @@ def _refuse_unmoved(source: object) -> None:
 def _count_classes(source: object) -> int | None:
     classes: Any = getattr(source, "classes", None)
     return len(classes) if hasattr(type(classes), "__len__") else None
+
+
+# Of "eval".
+_STILL = ImageAugment(scale=None, flip=0)
 
 
 def _make_augment(augment: Augment) -> ImageAugment | None:

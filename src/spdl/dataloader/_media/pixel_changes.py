@@ -105,7 +105,7 @@ def check_pixel_changes(augment: ImageAugment) -> None:
         check_probability(name, getattr(augment, name))
     if not (augment.policy is None or isinstance(augment.policy, RandAugment | TrivialAugment)):
         refuse(TypeError, "policy", "a RandAugment, a TrivialAugment or None", augment.policy)
-    _check_range("blur_sigma", augment.blur_sigma)
+    check_range("blur_sigma", augment.blur_sigma)
     if augment.blur_kernel is not None:
         accepted = f"an odd int from 3 to {_MOST_KERNEL}, or None"
         kernel = check_int("blur_kernel", augment.blur_kernel, least=3, most=_MOST_KERNEL, accepted=accepted)
@@ -118,8 +118,8 @@ def check_pixel_changes(augment: ImageAugment) -> None:
     accepted = "a finite number of at least 0"
     if not 0 <= check_number("sharpness_factor", augment.sharpness_factor, accepted) < math.inf:
         refuse(ValueError, "sharpness_factor", accepted, augment.sharpness_factor)
-    _check_range("erase_scale", augment.erase_scale, most=1)
-    _check_range("erase_ratio", augment.erase_ratio)
+    check_range("erase_scale", augment.erase_scale, most=1)
+    check_range("erase_ratio", augment.erase_ratio)
 
 
 def check_probability(name: str, value: object) -> None:
@@ -128,7 +128,7 @@ def check_probability(name: str, value: object) -> None:
         refuse(ValueError, name, accepted, value)
 
 
-def _check_range(name: str, value: Any, *, most: float = math.inf) -> None:
+def check_range(name: str, value: Any, *, most: float = math.inf) -> None:
     accepted = f"two numbers, 0 < least <= greatest{'' if most == math.inf else f' <= {most}'}"
     if not (isinstance(value, tuple | list) and len(value) == 2):  # noqa: PLR2004 - a pair.
         refuse(TypeError, name, accepted, value)
@@ -244,5 +244,5 @@ class ImageEraser:
         )
 
 
-def make_eraser(options: ImageOptions, augment: ImageAugment | None, seed: int) -> ImageEraser | None:
-    return ImageEraser(options, augment, seed) if augment is not None and augment.erase else None
+def make_eraser(options: ImageOptions, augment: ImageAugment, seed: int) -> ImageEraser | None:
+    return ImageEraser(options, augment, seed) if augment.erase else None

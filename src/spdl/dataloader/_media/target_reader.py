@@ -10,7 +10,7 @@ from spdl._check import check_choice, check_instance, check_str, refuse, show, s
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.ragged import Ragged, RaggedLayout, lay_out, to_objects
 from spdl.dataloader._media.sample_fields import check_names, gather, to_array
-from spdl.dataloader._media.targets import Boxes, Mask, Target, find_seen
+from spdl.dataloader._media.targets import Boxes, Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import to_numpy
 from spdl.io._shared import load_masks
@@ -18,7 +18,7 @@ from spdl.io._shared import load_masks
 if TYPE_CHECKING:
     from spdl.dataloader._media.geometry import Geometry, GeometryRule
     from spdl.io import ImageOptions
-    from spdl.io._shared import Place, PlacedBatch
+    from spdl.io._shared import LoadedViews, Place, Size
 
 _KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the names of fields"
 
@@ -32,6 +32,8 @@ class TargetReader:
         options: The format of the images.
         output: The kind of arrays.
         others: Further fields that may be lists, since the loader pads them.
+        groups: The fields of images. Targets in others than ``"image"`` have their name in front of theirs.
+        several: Whether fields have an axis of views.
 
     Raises:
         TypeError, ValueError: If an argument is not as described.
@@ -45,6 +47,8 @@ class TargetReader:
         *,
         output: OutputKind,
         others: Iterable[str] | None,
+        groups: Iterable[str],
+        several: bool,
     ) -> None:
         check_instance("targets", targets, Mapping, f"a mapping: {_KINDS}")
         rows: dict[str, Target] = {}
@@ -58,7 +62,6 @@ class TargetReader:
             rows[name] = target
             if target.of is not None and not isinstance(targets.get(target.of), Boxes):
                 refuse(ValueError, f"targets[{name!r}].of", "the name of a field of Boxes, or None", target.of)
-        check_names("some of `targets`", targets, "image", *_ADDED)
         for name in others or ():
             if name in targets:
                 refuse(ValueError, "pad", "fields that `targets` does not have, which `ragged` lays out", name)
@@ -66,8 +69,12 @@ class TargetReader:
         self._targets = dict(sorted(rows.items(), key=lambda item: not isinstance(item[1], Boxes)))
         self.names = (*self._masks, *self._targets)
         self._layouts = _make_layouts(self._targets, ragged)
+        self._prefixes = {name: "" if name == "image" else f"{name}_" for name in groups}
+        prefixed = [prefix + name for prefix in self._prefixes.values() if prefix for name in targets]
+        self._added = ["size", *[f"{prefix}geometry" for prefix in self._prefixes.values()], *prefixed]
+        check_names("some of `targets`", targets, *self._prefixes, *self._added)
         self._options = options
-        self._size = options.width or 0, options.height or 0
+        self._several = several
         self._tensors = output == "torch"
         self._others = {"image", "path", "index", *targets, *(others or ())}
 
@@ -79,7 +86,7 @@ class TargetReader:
             ValueError: If the loader adds a field that they have already.
         """
         index = columns["index"][0]
-        check_names(f"with `targets`, some fields of sample {index}", columns, *_ADDED)
+        check_names(f"with `targets`, some fields of sample {index}", columns, *self._added)
         for name in self.names:
             if name not in columns:
                 accepted = f"a sample with the field {name!r}, as `targets` says"
@@ -93,13 +100,19 @@ class TargetReader:
                     refuse(TypeError, f"source[{place}].{name}", accepted, value, remedy)
 
     def read(
-        self, columns: Mapping[str, list[Any]], rule: GeometryRule, images: PlacedBatch, num_threads: int
+        self,
+        columns: Mapping[str, list[Any]],
+        group: str,
+        views: Sequence[tuple[GeometryRule, Sequence[Place]]],
+        images: LoadedViews,
+        num_threads: int,
     ) -> tuple[dict[str, Any], dict[int, str]]:
         """Return the fields of samples that are added to their images, and why some of them cannot be read.
 
         Args:
             columns: The fields of the samples.
-            rule: The rule by which the images were placed.
+            group: The field of the images.
+            views: For each view of the images, the rule of its places, and these.
             images: The images.
             num_threads: How many threads share the masks.
 
@@ -108,30 +121,53 @@ class TargetReader:
         """
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
-        count = len(columns["index"])
-        fields = {name: np.full(count, None, object) for name in (*self._targets, "geometry")}
         reasons: dict[int, str] = {}
-        for place, (drawn, size) in enumerate(zip(images.places, images.sizes, strict=True)):
-            fields["geometry"][place] = geometry = rule.geometry(drawn, size)
-            if place in images.failures:
-                continue
-            try:
-                for name, rows in self._read_one(columns, place, geometry, drawn):
-                    fields[name][place] = rows
-            except (TypeError, ValueError) as error:
-                reasons[place] = str(error)
-        for name, mask in self._masks.items():
-            fields[name], failed = self._read_masks(mask, columns[name], images, num_threads)
-            reasons |= {place: f"`{name}`: {reason}" for place, reason in failed.items()}
+        read = [self._read_view(columns, *view, images, reasons, num_threads=num_threads) for view in views]
+        fields = {
+            self._prefixes[group] + name: np.stack([fields[name] for fields in read], 1) if self._several else first
+            for name, first in read[0].items()
+        }
         return {**fields, "size": np.array(images.sizes, np.int64)}, reasons
 
+    def _read_view(
+        self,
+        columns: Mapping[str, list[Any]],
+        rule: GeometryRule,
+        places: Sequence[Place],
+        images: LoadedViews,
+        reasons: dict[int, str],
+        *,
+        num_threads: int,
+    ) -> dict[str, Any]:
+        import numpy as np  # noqa: PLC0415
+
+        fields = {name: np.full(len(places), None, object) for name in (*self._targets, "geometry")}
+        for number, (place, size) in enumerate(zip(places, images.sizes, strict=True)):
+            fields["geometry"][number] = geometry = rule.geometry(place, size)
+            if number in images.failures:
+                continue
+            try:
+                for name, rows in self._read_one(columns, number, geometry, place):
+                    fields[name][number] = rows
+            except (TypeError, ValueError) as error:
+                reasons[number] = str(error)
+        for name, mask in self._masks.items():
+            fields[name], failed = self._read_masks(mask, columns[name], (rule.size, places), images, num_threads)
+            reasons.update({number: f"`{name}`: {reason}" for number, reason in failed.items()})
+        return fields
+
     def _read_masks(
-        self, mask: Mask, masks: list[Any], images: PlacedBatch, num_threads: int
+        self,
+        mask: Mask,
+        masks: list[Any],
+        placed: tuple[Size, Sequence[Place]],
+        images: LoadedViews,
+        num_threads: int,
     ) -> tuple[Any, dict[int, str]]:
         """Return the masks of images by their places, and why some cannot be read."""
         import numpy as np  # noqa: PLC0415
 
-        width, height = self._size
+        (width, height), places = placed
         found = np.zeros((len(masks), height, width), mask.dtype)
         reasons = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
         sensible = [place for place in range(len(masks)) if place not in reasons and place not in images.failures]
@@ -141,7 +177,7 @@ class TargetReader:
             [masks[place] for place in sensible],
             width=width,
             height=height,
-            places=[images.places[place] for place in sensible],
+            places=[places[place] for place in sensible],
             sizes=[images.sizes[place] for place in sensible],
             dtype=mask.dtype,
             pad_value=mask.ignore_index,
@@ -169,9 +205,10 @@ class TargetReader:
                 rows = target._read(columns[name][place])  # noqa: SLF001 - of ours, as the following ones.
                 if target.of is not None:
                     rows = _keep(rows, kept[target.of], target.of)
-                rows = target._move(rows, geometry, drawn)  # noqa: SLF001
                 if isinstance(target, Boxes):
-                    rows, kept[name] = target._clip(rows, find_seen(geometry))  # noqa: SLF001
+                    rows, kept[name] = target._show(rows, geometry, drawn)  # noqa: SLF001
+                else:
+                    rows = target._move(rows, geometry, drawn)  # noqa: SLF001
             except (TypeError, ValueError) as error:
                 raise type(error)(f"`{name}`: {error}") from None
             found.append((name, rows))
@@ -210,7 +247,7 @@ class TargetReader:
                 if target.of is not None:
                     rows[name] = _keep(rows[name], kept[target.of], target.of)
                 if isinstance(target, Boxes):
-                    rows[name], kept[name] = target._clip(rows[name], (0, 0, width, height))  # noqa: SLF001
+                    rows[name], kept[name] = target._clip(rows[name], (width, height))  # noqa: SLF001
             except (TypeError, ValueError) as error:
                 raise type(error)(f"`{name}`, as `transform` returned it: {error}") from None
         return rows, {name: value for name, value in returned.items() if name not in rows}
@@ -222,23 +259,50 @@ class TargetReader:
 
     def finish(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a batch with its targets brought together."""
-        done = {**fields, "geometry": list(fields["geometry"])}
-        if self._tensors:
-            done |= {name: all_to_torch(fields[name]) for name in self._masks}
-        for name, target in self._targets.items():
-            laid = lay_out(
-                name, list(fields[name]), self._layouts[name], fields, pad_value=target.pad_value, dtype=target.dtype
-            )
-            done |= all_to_torch(laid) if self._tensors else laid
-        return done
+        geometries: dict[str, Any] = {}
+        moved: dict[str, Any] = {}
+        for prefix in self._prefixes.values():
+            geometries[f"{prefix}geometry"] = self._unless_single(self._by_view(fields[f"{prefix}geometry"]))
+            for name in self._masks:
+                masks = fields[prefix + name]
+                moved[prefix + name] = views_first(masks) if self._several else masks
+            for name in self._targets:
+                laid_out = self._lay_out(name, prefix, self._by_view(fields[prefix + name]), fields)
+                moved |= {field: self._unless_single(views) for field, views in laid_out.items()}
+        return {**fields, **geometries, **(all_to_torch(moved) if self._tensors else moved)}
+
+    def _by_view(self, rows: Any) -> list[list[Any]]:
+        """Return what each sample has, for each view."""
+        return [list(view) for view in (rows.T if self._several else [rows])]
+
+    def _unless_single(self, views: Sequence[Any]) -> Any:
+        return views if self._several else views[0]
+
+    def _lay_out(
+        self, name: str, prefix: str, views: list[list[Any]], taken: Mapping[str, Any]
+    ) -> dict[str, Sequence[Any]]:
+        """Return the fields of a target, each with what each view has."""
+        target, layout, field = self._targets[name], self._layouts[name], prefix + name
+        if layout != "pad":
+            return {field: [lay_out(field, rows, layout, taken)[field] for rows in views]}
+        # All views have one length.
+        rows = [each for view in views for each in view]
+        padded = lay_out(field, rows, layout, taken, pad_value=target.pad_value, dtype=target.dtype)
+        return {each: it.reshape(len(views), len(views[0]), *it.shape[1:]) for each, it in padded.items()}
 
 
-_ADDED = ("size", "geometry")
 _IMAGE = 3
 
 
 def _with_file(mask: Any, reason: str) -> str:
     return f"{shown_place(os.fsdecode(mask))!r}: {reason}" if isinstance(mask, str | os.PathLike) else reason
+
+
+def views_first(array: Any) -> Any:
+    """Return an array (B, V, ...) as (V, B, ...), in one piece."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.ascontiguousarray(array.swapaxes(0, 1))
 
 
 def _find_fault(mask: Any) -> str | None:

@@ -178,18 +178,28 @@ class Boxes(Target):
         moved: Array = geometry.boxes(rows)
         return moved
 
-    def _clip(self, boxes: Array, seen: tuple[float, float, float, float]) -> tuple[Array, Array]:
-        """Return the parts of boxes that can be seen, in the format of batches, and which of the boxes stay."""
+    def _show(self, boxes: Array, geometry: Geometry, place: Place) -> tuple[Array, Array]:
+        """Return the parts of boxes that can be seen in a batch, in its format, and which of the boxes stay."""
         import numpy as np  # noqa: PLC0415
 
-        left, top, right, bottom = seen
-        clipped = np.clip(boxes, (left, top, left, top), (right, bottom, right, bottom))
-        before, after = (np.prod(each[:, 2:] - each[:, :2], 1) for each in (boxes, clipped))
+        # In a turned image, nothing upright has the borders of the photo.
+        own = np.clip(boxes, 0, 2 * geometry.original)
+        shown = np.clip(self._move(own, geometry, place), 0, 2 * geometry.size)
+        shown[(_sides(own) == 0).any(1)] = 0
+        return self._select(self._move(boxes, geometry, place), shown)
+
+    def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
+        """Return the parts of boxes in an image of this size, in the format of batches, and which of the boxes stay."""
+        import numpy as np  # noqa: PLC0415
+
+        return self._select(boxes, np.clip(boxes, 0, 2 * size))
+
+    def _select(self, boxes: Array, shown: Array) -> tuple[Array, Array]:
         # Moving a box rounds its sides: one that ends where the image begins may reach into it, and the whole of
         # another may be less than all.
-        can_be_seen = (clipped[:, 2:] - clipped[:, :2] >= _THINNEST).all(1)
-        kept = can_be_seen & (after >= self.min_visibility * before * (1 - 1e-6))
-        return self._write(clipped[kept]), kept
+        least = self.min_visibility * _sides(boxes).prod(1) * (1 - 1e-6)
+        kept = (_sides(shown) >= _THINNEST).all(1) & (_sides(shown).prod(1) >= least)
+        return self._write(shown[kept]), kept
 
     def _write(self, boxes: Array) -> Array:
         """Return boxes in the format of batches, and change these."""
@@ -385,9 +395,10 @@ class InstanceMasks(Target):
         polygons = [number for number, each in enumerate(rows) if isinstance(each, list)]
         if polygons:
             outlines = [[geometry.points(it).ravel() for it in rows[number]] for number in polygons]
-            left, top, right, bottom = (round(edge) for edge in find_seen(geometry))
-            whole = coco_masks(outlines, width=width, height=height)
-            found[polygons, top:bottom, left:right] = whole[:, top:bottom, left:right]
+            photo = np.broadcast_to(np.uint8(1), (own_height, own_width))
+            seen, _ = load_masks([photo], width=width, height=height, places=[place])
+            assert seen is not None
+            found[polygons] = coco_masks(outlines, width=width, height=height) * to_numpy(seen)
         if encodings := [number for number, each in enumerate(rows) if isinstance(each, Mapping)]:
             whole = coco_masks([rows[number] for number in encodings], width=own_width, height=own_height)
             rows = rows.copy()
@@ -552,11 +563,9 @@ def _floats(value: Any, shape: tuple[int, ...]) -> Array:
     return floats
 
 
-def find_seen(geometry: Geometry) -> tuple[float, float, float, float]:
-    """Return the left, top, right and bottom of the part of the image in the batch that shows the original one."""
-    left, top, right, bottom = geometry.boxes((0.0, 0.0, *map(float, geometry.original))).tolist()
-    width, height = geometry.size
-    return max(left, 0), max(top, 0), min(right, width), min(bottom, height)
+def _sides(boxes: Array) -> Array:
+    sides: Array = boxes[:, 2:] - boxes[:, :2]
+    return sides
 
 
 def _outline(value: Any) -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spdl.io._common.storage import Storage
     from spdl.io._image.augment import Box
     from spdl.io._image.config import DecodeConfig
-    from spdl.io._image.placed import Place
+    from spdl.io._image.views import Place
     from spdl.io._native import CPUBuffer, RandomCrop
 
 MaskInput: TypeAlias = ImageInput

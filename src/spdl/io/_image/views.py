@@ -1,20 +1,48 @@
-"""Several views of each image of a batch, from one decode."""
+"""Views of each image of a batch, from one decode."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.native import native
-from spdl.io._image.augment import Crop, Flip, resolve_crop, resolve_flip
+from spdl.io._image.augment import Box, Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.options import ImageOptions, make_array_format, make_load_options, make_pad, resize_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from spdl.io._native import CPUBuffer, PixelAugment, Request, View
 
-    from spdl.io._image.placed import Place
-    from spdl.io._native import CPUBuffer, PixelAugment, View
+Size: TypeAlias = tuple[int, int]
+"""A width and a height in pixels."""
+
+Move: TypeAlias = tuple[float, float, float, float, float, float]
+"""Where the pixels of a moved canvas come from: the one at (x, y) shows the place (m[0] x + m[1] y + m[2],
+m[3] x + m[4] y + m[5]) of the canvas before, both counted from the middle of the first pixel."""
+
+
+class Place(NamedTuple):
+    """The way of an image to its canvas, in the order of the steps. Uncovered parts get the pad value."""
+
+    turn: int
+    """How the upright image lies against the turned one, as an EXIF orientation says it of the stored image: 1 if its
+    rows are the other's columns, plus 2 if its rows and 4 if its columns run against the sides that they lie along."""
+    box: Box
+    """The crop in the turned image."""
+    resized: Size
+    """The size that the box gets."""
+    offset: tuple[int, int]
+    """Where its left upper corner then lies on the canvas. It may lie outside."""
+    flip: bool
+    """Whether the canvas is mirrored left to right."""
+    moves: Sequence[Move] = ()
+    """What then happens to the canvas, one after the other. Pixels are blended unless the resize takes the nearest."""
+
+
+Draw: TypeAlias = Callable[[list[Size]], Sequence[Place]]
+"""Returns the places of images of the given sizes."""
 
 
 class ImageView(NamedTuple):
@@ -26,15 +54,28 @@ class ImageView(NamedTuple):
     """The part of each image to take, as `load_image_batch` takes it."""
     flip: Flip = False
     """Which images to mirror."""
-    augment: PixelAugment | None = None
-    """How to change the pixels of each image after the resize."""
-    places: Sequence[Place] = ()
-    """The place of each image, instead of its crop and flip; none if it has these."""
+    draw: Draw | None = None
+    """Their places, instead of crop and flip."""
+    changes: PixelAugment | None = None
+    """How to change the pixels of each image at last."""
+
+
+class LoadedViews(NamedTuple):
+    """Views of images."""
+
+    arrays: list[CPUBuffer]
+    """An array of each group, (views, B, H, W, C) or (views, B, C, H, W)."""
+    sizes: list[Size]
+    """The upright original sizes, (1, 1) for images that failed; none if no view has places."""
+    places: list[list[Sequence[Place]]]
+    """The places of the images in each view of each group; none where a view has a crop and a flip."""
+    failures: dict[int, str]
+    """Why images failed, whose views are zeros."""
 
 
 def load_image_views(
     srcs: Sequence[Any], groups: Sequence[Sequence[ImageView]], *, num_threads: int = 1
-) -> tuple[list[CPUBuffer], list[tuple[int, str]]]:
+) -> LoadedViews:
     """Load views of images by one native call, which decodes each image once.
 
     A view has the pixels that `load_image_batch` gives with the same options, crop and flip.
@@ -43,41 +84,51 @@ def load_image_views(
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
         groups: The views. Those of a group have the same size and format; all have the same configurations and `exif`.
         num_threads: How many threads share the images.
-
-    Returns:
-        An array of each group, (views, B, H, W, C) or (views, B, C, H, W); and the index and the reason of each image
-        that failed, whose views are zeros.
     """
-    given = list_inputs(srcs, "load_image_views")
-    inputs, unread = resolve_all(given, files=True)
+    inputs, unread = resolve_all(list_inputs(srcs, "load_image_views"), files=True)
     first = groups[0][0].options
-    buffers, reasons = native.load_views(
-        sources=inputs,
-        groups=[[_to_native(view, len(given)) for view in group] for group in groups],
-        demux=demux_options(first.demux_config, None),
-        decode=decode_options(first.decode_config),
-        num_threads=num_threads,
-        page=first.pages,
-    )
-    return buffers, [(index, unread.get(index, reason)) for index, reason in reasons]
+    common: Any = {
+        "sources": inputs,
+        "demux": demux_options(first.demux_config, None),
+        "decode": decode_options(first.decode_config),
+        "num_threads": num_threads,
+        "page": first.pages,
+    }
+    sizes: list[Size] = []
+    broken: dict[int, str] = {}
+    if any(view.draw for group in groups for view in group):
+        found, failed = native.image_sizes(**common, upright=first.exif)
+        broken = dict(failed)
+        sizes = [(1, 1) if index in broken else size for index, size in enumerate(found)]
+    places = [[() if view.draw is None else view.draw(sizes) for view in group] for group in groups]
+    views = [
+        [_to_native(view, len(inputs), drawn) for view, drawn in zip(group, own, strict=True)]
+        for group, own in zip(groups, places, strict=True)
+    ]
+    arrays, reasons = native.load_views(**common, groups=views)
+    return LoadedViews(arrays, sizes, places, {**dict(reasons), **broken, **unread})
 
 
-def _to_native(view: ImageView, count: int) -> View:
-    options = view.options
+def _to_native(view: ImageView, count: int, places: Sequence[Place]) -> View:
     boxes, random = resolve_crop(view.crop, count)
-    resize = resize_to(options.width, options.height, options.mode, options.interpolation, options.pix_fmt)
     return native.View(
-        request=make_load_options(
-            resize._replace(pad=make_pad(options.pad_value, options.pix_fmt, options.dtype)),
-            make_array_format(options.layout, options.dtype, options.mean, options.std),
-            exact=options.exact,
-            exif=options.exif,
-        ),
+        request=_make_request(view.options),
         boxes=boxes,
         random=random,
         flips=resolve_flip(view.flip, count),
-        places=list(view.places),
-        augment=view.augment,
+        places=list(places),
+        augment=view.changes,
+    )
+
+
+@lru_cache(maxsize=64)
+def _make_request(options: ImageOptions) -> Request:
+    resize = resize_to(options.width, options.height, options.mode, options.interpolation, options.pix_fmt)
+    return make_load_options(
+        resize._replace(pad=make_pad(options.pad_value, options.pix_fmt, options.dtype)),
+        make_array_format(options.layout, options.dtype, options.mean, options.std),
+        exact=options.exact,
+        exif=options.exif,
     )
 
 

@@ -1,0 +1,173 @@
+"""Reads images, and what moves with them: one view of each, or several from one decode."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._media.batches import ImageBatch
+from spdl.dataloader._media.geometry import GeometryRule, draws_places
+from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
+from spdl.dataloader._media.media_loader import MediaReader
+from spdl.dataloader._media.picture_format import PictureFormat, make_options
+from spdl.dataloader._media.pixel_changes import (
+    changes_pixels,
+    check_has_colors,
+    make_changes,
+    make_eraser,
+    view_seed,
+)
+from spdl.dataloader._media.target_reader import TargetReader, views_first
+from spdl.dataloader._media.windows import find_fault_of_file
+from spdl.io import ImageOptions, RandomResizedCrop, random_flip, random_resized_crop, to_numpy
+from spdl.io._shared import ImageView, Place, load_image_views
+
+
+class ImageReader(MediaReader):
+    """Reads images, varied or not.
+
+    Args:
+        options: How they become an array.
+        groups: How the views of each field are varied.
+        several: Whether fields have an axis of views.
+        seed: The seed of random numbers.
+        final: The format that images get after a transform; None without one.
+        targets: What moves with them; None if nothing does, and their places are of no interest.
+        mixer: Mixes them; None does not.
+    """
+
+    media: ClassVar[str] = "images"
+    batch_type: ClassVar[type[LabelledBatch]] = ImageBatch
+    column: ClassVar[str] = "image"
+
+    def __init__(
+        self,
+        options: ImageOptions,
+        groups: Mapping[str, Sequence[ImageAugment]],
+        seed: int,
+        *,
+        several: bool,
+        final: PictureFormat | None,
+        targets: TargetReader | None,
+        mixer: ImageMixer | None,
+    ) -> None:
+        # Otherwise native code draws crops when it knows the size, so that it opens each file once.
+        placed = targets is not None or any(draws_places(each) for group in groups.values() for each in group)
+        seen = None if final is None else final.seen
+        numbers = iter(range(sum(map(len, groups.values()))))
+        self._groups = {
+            name: [_View(options, seen, each, view_seed(seed, next(numbers)), placed=placed) for each in group]
+            for name, group in groups.items()
+        }
+        self._several = several
+        self._final = final
+        self.targets = targets
+        self._mixer = mixer
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's image cannot be read; None if it can."""
+        return find_fault_of_file(self.column, columns[self.column][place], files=True)
+
+    def read(
+        self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        if self.targets is not None:
+            self.targets.check(columns)
+        groups = [[view.draw(columns["index"], epoch) for view in group] for group in self._groups.values()]
+        loaded = load_image_views(columns[self.column], groups, num_threads=num_threads)
+        # Samples come first until the batch is whole: some may be left out or replaced.
+        fields = {
+            name: array.swapaxes(0, 1) if self._several else array[0]
+            for name, array in zip(self._groups, map(to_numpy, loaded.arrays), strict=True)
+        }
+        failures = dict(loaded.failures)
+        if self.targets is not None:
+            for (name, group), views, drawn in zip(self._groups.items(), groups, loaded.places, strict=True):
+                placed = [
+                    (view.rule, view.with_moves(each, columns["index"], own))
+                    for view, each, own in zip(group, views, drawn, strict=True)
+                ]
+                moved, reasons = self.targets.read(columns, name, placed, loaded, num_threads)
+                fields |= moved
+                failures = {**reasons, **failures}
+        return fields, sorted(failures.items())
+
+    def convert(
+        self,
+        results: list[Any],
+        fields: dict[str, Any],  # noqa: ARG002 - of the base.
+        names: Sequence[str],
+        num_threads: int,
+        *,
+        alone: bool,
+    ) -> Any:
+        """Give images the values, the dtype and the layout of batches."""
+        assert self._final is not None
+        return self._final.write(results, names, num_threads=num_threads, alone=alone)
+
+    def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
+        """Erase parts of images, and bring targets together or mix images and labels, if that was asked for."""
+        for name, group in self._groups.items():
+            if self._several:
+                fields = {**fields, name: views_first(fields[name])}
+            for view, images in zip(group, fields[name] if self._several else [fields[name]], strict=True):
+                if view.eraser is not None:
+                    view.eraser.erase(images, fields["index"], epoch)
+        if self.targets is not None:
+            return self.targets.finish(fields)
+        return fields if self._mixer is None else self._mixer.mix(fields, epoch)
+
+
+class _View:
+    """How one of the views of images is varied.
+
+    Args:
+        options: The format of batches.
+        seen: The format that a transform gets instead, or None.
+        augment: How it is varied.
+        seed: The seed of its random numbers.
+        placed: Whether its places are drawn by the rule.
+    """
+
+    def __init__(
+        self, options: ImageOptions, seen: ImageOptions | None, augment: ImageAugment, seed: int, *, placed: bool
+    ) -> None:
+        check_has_colors(options, augment)
+        if augment.size is not None:
+            sized = make_options(augment.size, None, {})
+            options = dataclasses.replace(options, width=sized.width, height=sized.height)
+        self.eraser = make_eraser(options, augment, seed)
+        read = options if seen is None else seen
+        self.rule = GeometryRule(read, augment, seed)
+        self._placed = placed
+        # A random crop has its own shape, and fills the size.
+        self._options = read if augment.scale is None else dataclasses.replace(read, mode="stretch")
+        self._augment = augment
+        self._seed = seed
+
+    def draw(self, indices: Sequence[int], epoch: int) -> ImageView:
+        """Return what is drawn for the images of these positions in the source."""
+        augment, seed = self._augment, self._seed
+        changes = None
+        if changes_pixels(augment) or augment.changes_colors:
+            changes = make_changes(augment, indices, seed=seed, epoch=epoch)
+        if self._placed:
+            return ImageView(self._options, draw=partial(self.rule.draw, indices, epoch), changes=changes)
+        crop: RandomResizedCrop | None = None
+        if augment.scale is not None:
+            crop = random_resized_crop(indices, seed=seed, epoch=epoch, scale=augment.scale, ratio=augment.ratio)
+        flip: bool | list[bool] = False
+        if augment.flip:
+            flip = random_flip(indices, seed=seed, epoch=epoch, probability=augment.flip)
+        return ImageView(self._options, crop, flip, changes=changes)
+
+    def with_moves(self, view: ImageView, indices: Sequence[int], places: Sequence[Place]) -> Sequence[Place]:
+        """Return places with the moves of the policy, which belong to the changes of images."""
+        if self._augment.policy is None or view.changes is None:
+            return places
+        size = view.options.width or 0, view.options.height or 0
+        moves = [view.changes.moves(index, *size) for index in indices]
+        return [place._replace(moves=(*place.moves, *own)) for place, own in zip(places, moves, strict=True)]
