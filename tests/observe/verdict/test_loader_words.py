@@ -10,6 +10,7 @@ from tests.observe.verdict.test_verdict import (
     AT_A_LOCK,
     BESIDE,
     CROWDED,
+    FOR_A_POOL,
     IN_TURNS,
     PIPELINE,
     SMALL,
@@ -60,6 +61,13 @@ class TestWithoutLooks:
         verdict = decided(loaded(ANY, {"cpu": 0.01, "runs": 0.0, "waits": 0.0}, looked=False))
         assert (verdict.kind, verdict.bound) == ("unclear", None)
         assert f"If it is I/O: Give Loader `num_threads={verdict.settings['num_threads']}`." in verdict.remedy
+
+
+class TestThreadsOfTheFunctionsOwn:
+    def test_they_compute(self) -> None:
+        known = {"cores_used": 2.1, "cores_used_by_others": 2.0}
+        assert "try a larger `num_threads`." in decided(loaded(ANY, FOR_A_POOL, **known)).remedy
+        assert "Copy less." in decided(loaded(FIXED, FOR_A_POOL, **known)).remedy
 
 
 class TestMoreAtOnce:

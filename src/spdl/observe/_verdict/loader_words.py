@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.observe._verdict.saturated import IF_IO
 from spdl.observe._verdict.verdict import Verdict, duration, watch_longer
+from spdl.observe._verdict.waits import MORE_SLOTS, OWN_THREADS
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
@@ -32,7 +33,17 @@ def in_words_of_loader(verdict: Verdict, window: Window, loader: LoaderArguments
     # For stages that only fail, or have just begun, no argument is a remedy.
     if about_stage is None or stage is None or stage.arguments is None or not stage.seconds:
         return verdict
-    return about_stage(verdict, window, loader, stage, stage.arguments)
+    return about_stage(_Case(verdict, window, loader, stage, stage.arguments))
+
+
+class _Case(NamedTuple):
+    """A verdict on a stage, and what the remedy depends on."""
+
+    verdict: Verdict
+    window: Window
+    loader: LoaderArguments
+    stage: StageWindow
+    arguments: StageArguments
 
 
 def _stage_of(verdict: Verdict, window: Window) -> StageWindow | None:
@@ -49,14 +60,9 @@ def _set(verdict: Verdict, remedy: str, settings: Mapping[str, int], gain: float
     return replace(verdict, remedy=remedy, settings=settings, bound=gain)
 
 
-def _more(
-    verdict: Verdict,
-    window: Window,
-    loader: LoaderArguments,
-    stage: StageWindow,
-    arguments: StageArguments,
-) -> Verdict:
+def _more(its: _Case) -> Verdict:
     """Return the verdict on a stage that should work on more at once, if it can."""
+    verdict, window, loader, stage, arguments = its
     name, gain = arguments.several, verdict.bound
     if verdict.kind == "I/O" and not verdict.settings:
         # It waits for threads that no stage runs.
@@ -66,12 +72,8 @@ def _more(
             f"{more.rstrip('.')}. If they are a pool, give it more workers."
         )
         return replace(verdict, remedy=remedy)
-    if verdict.kind == "CPU" and not verdict.settings and gain is None and not stage.processes:
-        # Whether its functions hold the GIL is the question.
-        return replace(verdict, remedy=_about_gil(loader, arguments))
     if verdict.kind == "CPU" and not verdict.settings:
-        remedy = f"Compute less for each {arguments.unit}, or give it more cores: they are all in use."
-        return replace(verdict, remedy=remedy)
+        return replace(verdict, remedy=_computing(its))
     if not name or not verdict.settings:
         return _set(verdict, arguments.otherwise, {}, None)
     # One argument sets the slots of each stage and the threads for all of them.
@@ -89,17 +91,23 @@ def _more(
     return _set(verdict, remedy, {name: wanted}, gain)
 
 
-def _unclear(
-    verdict: Verdict,
-    window: Window,
-    loader: LoaderArguments,
-    stage: StageWindow,
-    arguments: StageArguments,
-) -> Verdict:
-    if not verdict.settings:
-        return verdict
-    found = _more(replace(verdict, kind="I/O"), window, loader, stage, arguments)
-    return replace(found, kind="unclear", remedy=f"{watch_longer(window)} {IF_IO}{found.remedy}")
+def _computing(its: _Case) -> str:
+    """Return what helps if functions compute, and nobody knows of a number to set."""
+    verdict, arguments = its.verdict, its.arguments
+    if verdict.remedy.startswith(OWN_THREADS):
+        other = f"try a larger `{arguments.several}`" if arguments.several else arguments.otherwise.rstrip(".")
+        return verdict.remedy.replace(MORE_SLOTS, other)
+    if verdict.bound is None and not its.stage.processes:
+        # Whether its functions hold the GIL is the question.
+        return _about_gil(its.loader, arguments)
+    return f"Compute less for each {arguments.unit}, or give it more cores: they are all in use."
+
+
+def _unclear(its: _Case) -> Verdict:
+    if not its.verdict.settings:
+        return its.verdict
+    found = _more(its._replace(verdict=replace(its.verdict, kind="I/O")))
+    return replace(found, kind="unclear", remedy=f"{watch_longer(its.window)} {IF_IO}{found.remedy}")
 
 
 def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
@@ -125,13 +133,8 @@ def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArgu
     return _set(verdict, f"{most} {more} {arguments.otherwise}", {name: wanted}, None)
 
 
-def _gil(
-    verdict: Verdict,
-    window: Window,
-    loader: LoaderArguments,
-    stage: StageWindow,
-    arguments: StageArguments,
-) -> Verdict:
+def _gil(its: _Case) -> Verdict:
+    verdict, window, loader, stage, arguments = its
     library = "call a library that releases the GIL"
     if verdict.bound is None and not verdict.settings:
         # Its ops are too short for a process each.
@@ -152,13 +155,8 @@ def _gil(
     return _set(verdict, remedy, {arguments.several: workers}, gain)
 
 
-def _lock(
-    verdict: Verdict,
-    window: Window,  # noqa: ARG001 - as all of these.
-    loader: LoaderArguments,
-    stage: StageWindow,  # noqa: ARG001
-    arguments: StageArguments,
-) -> Verdict:
+def _lock(its: _Case) -> Verdict:
+    verdict, loader, arguments = its.verdict, its.loader, its.arguments
     processes = (
         f" {_give(loader, arguments.processes)}: each process has a lock of its own." if arguments.processes else ""
     )
@@ -169,13 +167,8 @@ def _lock(
     return replace(verdict, remedy=remedy)
 
 
-def _crowded(
-    verdict: Verdict,
-    window: Window,
-    loader: LoaderArguments,
-    stage: StageWindow,  # noqa: ARG001 - as all of these.
-    arguments: StageArguments,
-) -> Verdict:
+def _crowded(its: _Case) -> Verdict:
+    verdict, window, loader, arguments = its.verdict, its.window, its.loader, its.arguments
     cores, name = max(1, int(window.cores)), arguments.several
     if arguments.most and arguments.value > cores:
         # They are threads of the loader's own, which share what each of its ops works on.
@@ -192,13 +185,8 @@ def _crowded(
     return _set(verdict, f"{remedy}.", settings, None)
 
 
-def _held_back(
-    verdict: Verdict,
-    window: Window,  # noqa: ARG001 - as all of these.
-    loader: LoaderArguments,  # noqa: ARG001
-    stage: StageWindow,  # noqa: ARG001
-    arguments: StageArguments,
-) -> Verdict:
+def _held_back(its: _Case) -> Verdict:
+    verdict, arguments = its.verdict, its.arguments
     even = f"have each {arguments.unit} take about as long as the others"
     if arguments.order:
         return replace(verdict, remedy=f"`{arguments.order}` lets finished ones pass; or {even}.")
@@ -239,7 +227,7 @@ _ABOUT_ALL: dict[str, Callable[[Verdict, Window, LoaderArguments], Verdict]] = {
     "serial source": _source,
     "hang": _hang,
 }
-_ABOUT_STAGE: dict[str, Callable[[Verdict, Window, LoaderArguments, StageWindow, StageArguments], Verdict]] = {
+_ABOUT_STAGE: dict[str, Callable[[_Case], Verdict]] = {
     "I/O": _more,
     "CPU": _more,
     "batching": _more,

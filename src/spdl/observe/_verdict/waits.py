@@ -221,6 +221,9 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
     )
 
 
+OWN_THREADS, MORE_SLOTS = "If the pool of its ops is the limit", "try more slots"
+
+
 def _others_compute(window: Window, stage: StageWindow, waits: str) -> Verdict:
     """Return the verdict on a stage whose ops wait for threads that are not the pipeline's and compute."""
     evidence = f"{waits} Threads that are not the pipeline's use {window.cores_used_by_others:.1f} cores meanwhile."
@@ -230,7 +233,7 @@ def _others_compute(window: Window, stage: StageWindow, waits: str) -> Verdict:
         "CPU",
         stage.name,
         f"{evidence} The process uses {window.cores_used:.1f} of {window.cores:g}.",
-        "If the pool of its ops is the limit, give it more workers; if each op has threads of its own, try more slots. "
+        f"{OWN_THREADS}, give it more workers; if each op has threads of its own, {MORE_SLOTS}. "
         f"{'If those threads hold the GIL, neither helps: `spdl stack` shows what they run.' if window.gil else ''}",
     )
 
