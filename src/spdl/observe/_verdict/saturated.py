@@ -12,6 +12,7 @@ from spdl.observe._verdict.verdict import (
     MOST_CONCURRENCY,
     WORTH,
     Verdict,
+    by_others,
     cores_elsewhere,
     duration,
     gain_bound,
@@ -165,10 +166,8 @@ _COMPUTES = 0.6
 # If threads were not looked at, ops that compute this little do not wait for a core or the GIL, and nothing does if all
 # ops together use this little of a core.
 _HARDLY_COMPUTES, _SOME_OF_A_CORE = 0.02, 0.5
-# More threads than cores want to run from this number for each core on, if at least this share of their CPU time
-# belongs to threads that ops have started.
+# More threads than cores want to run from this number for each core on, if ops have started some of them.
 _CROWDED = 1.5
-_OTHERS = 0.25
 _TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
 _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
 
@@ -276,14 +275,9 @@ def _unit(stage: StageWindow, usual: str) -> str:
     return usual if stage.arguments is None else stage.arguments.unit
 
 
-def _by_others(window: Window) -> float:
-    """Return how many cores threads use that ops have started; 0 if that is little beside the ops themselves."""
-    return window.cores_used_by_others if window.cores_used_by_others >= _OTHERS * window.cores_used else 0.0
-
-
 def _is_crowded(window: Window) -> bool:
     wanted = window.cores_used + window.cores_waited_for
-    return wanted >= _CROWDED * window.cores and _by_others(window) > 0
+    return wanted >= _CROWDED * window.cores and by_others(window) > 0
 
 
 def _crowded(window: Window, stage: StageWindow, busy: str) -> Verdict:
@@ -332,7 +326,7 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
         return computes_elsewhere(window, stage, evidence)
     free = window.cores - window.cores_used - window.cores_waited_for
     # Threads that its ops have started want as many cores again for each other op.
-    per_slot = max(stage.cpu, stage.runs, 0.1) + _by_others(window) / max(1.0, stage.occupancy * stage.concurrency)
+    per_slot = max(stage.cpu, stage.runs, 0.1) + by_others(window) / max(1.0, stage.occupancy * stage.concurrency)
     finds_core = free >= 0.5 * per_slot
     if question := gil_in_question(window, stage, finds_core=finds_core):
         return Verdict("CPU", stage.name, f"{evidence} {question}", _about_gil(window))

@@ -159,6 +159,15 @@ def gain_bound(window: Window, *raised: StageWindow, **unchanged: bool) -> float
     return max(1.0, 1 / share) if share > 0 else math.inf
 
 
+# Threads that ops have started count from this share of the CPU time of the process on.
+_BY_OTHERS = 0.25
+
+
+def by_others(window: Window) -> float:
+    """Return how many cores threads use that ops have started; 0 if that is little beside the ops themselves."""
+    return window.cores_used_by_others if window.cores_used_by_others >= _BY_OTHERS * window.cores_used else 0.0
+
+
 def cores_elsewhere(window: Window) -> float:
     """Return how many cores the ops use that run in other processes."""
     return sum(stage.rate * stage.seconds * stage.cpu for stage in window.stages if stage.processes)

@@ -6,7 +6,17 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spdl.observe._verdict.verdict import OF_A_LOCK, WORTH, Verdict, duration, gain_bound, in_use, percent, sure_gain
+from spdl.observe._verdict.verdict import (
+    OF_A_LOCK,
+    WORTH,
+    Verdict,
+    by_others,
+    duration,
+    gain_bound,
+    in_use,
+    percent,
+    sure_gain,
+)
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
@@ -34,8 +44,6 @@ _FIGHTS = 0.1
 _ONE_AT_ONCE, _OTHERS_WAIT = 1.15, 0.3
 # The ops compute if they do for this share of their time.
 _COMPUTES = 0.6
-# At least this share of the CPU time of the process belongs to threads which ops have started.
-_OTHERS = 0.25
 # The seconds of CPU time, of all processes together, that take an item into a process of a region and its result back,
 # if a stage hands the items over one by one.
 _CROSSING = 1.5e-4
@@ -152,8 +160,13 @@ def holds_gil(window: Window, stage: StageWindow) -> bool:
         return True
     # Ops that hold it for a part of their time compute on more than one core, but leave others that they could use.
     free = window.cores - window.cores_used - window.cores_waited_for
-    own = window.cores_used_by_others < _OTHERS * window.cores_used
-    if some_run and own and free >= _SOME_OF_A_CORE and stage.cpu < _COMPUTES and stage.served_by == "threads":
+    if (
+        some_run
+        and not by_others(window)
+        and free >= _SOME_OF_A_CORE
+        and stage.cpu < _COMPUTES
+        and stage.served_by == "threads"
+    ):
         return True
     # Cores are in use as well where other stages compute without the GIL.
     return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
