@@ -105,7 +105,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def filled(text: str) -> str:
-    """Return the page with both sections written anew."""
+    """Return the page with both sections as the records say."""
     text = replace_section(text, f"{LABEL}, costs", costs(read("advise")))
     return replace_section(text, f"{LABEL}, planted", planted(read("planted_jobs")))
 

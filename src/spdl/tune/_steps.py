@@ -45,7 +45,7 @@ _NOT_BY_SLOTS = ("slow consumer", "memory budget", "hang")
 def scarcest(limits: Limits, budgets: Budgets, its: Measured) -> Limit:
     """Return what limits the pipeline once all is raised that may be: the next limit, as the verdict has it.
 
-    Beside that, only the tuner knows of threads that it may not add, and of cores that others take meanwhile.
+    The tuner also knows that it may not add threads, and which cores other programs use.
     """
     window = its.window
     free = [
@@ -132,7 +132,7 @@ def _slots(busy: float, now: int) -> int:
 
 
 def _raise_one(limits: Limits, budgets: Budgets, its: Measured, most: Sequence[int]) -> list[int]:
-    """Return the concurrencies with that of one stage raised, where no stage is full on average.
+    """Return the concurrencies, with one of them raised: no stage is full on average.
 
     It is the stage that the verdict names, or the fullest.
     """

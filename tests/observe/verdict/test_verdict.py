@@ -584,7 +584,7 @@ class TestThreadsOfTheOpsOwn:
     def test_they_compute_on_all_cores(self, slots: int) -> None:
         verdict = decide(measures({**FOR_A_POOL, "concurrency": slots}, cores_used=7.9, cores_used_by_others=7.8))
         assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, 1.0)
-        assert "Threads that are not the pipeline's use 7.8 cores meanwhile." in verdict.evidence
+        assert "Threads that are not the pipeline's use 7.8 cores." in verdict.evidence
 
     def test_they_compute_though_other_programs_have_the_cores(self) -> None:
         given = measures(FOR_A_POOL, cores=2.0, cores_used=0.4, cores_used_by_others=0.38, cores_waited_for=1.6)

@@ -108,11 +108,11 @@ class TriedWay:
         return self.turns >= LEAST_TURNS and self.least_gain > 1
 
 
-# A trial shows what a job would gain if its own way took as long there as in the job, but for this factor, and turns
-# differed by no more than that one.
+# A trial shows the gain of a job if the job's own way is as fast there as in the job, within the first factor, and
+# turns differ by no more than the second.
 _LIKE_THE_JOB, _LIKE_EACH_OTHER = 1.15, 1.6
-# A way that makes steps for this share of the time could make more of shorter ones; and one in threads that computes
-# them for that share, since the job's own steps also take batches out of memory that worker processes have filled.
+# The stand-in for the step may be too long if steps take the first share of the time; in threads, if they compute for
+# the second one, since the job's own steps also take batches out of memory that worker processes have filled.
 _STEPS, _OF_SHARED_MEMORY = 0.75, 0.2
 _IN_THREADS = ("thread", "unproven thread", "images")
 
@@ -154,7 +154,7 @@ def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[Tried
                 **known,
                 per_second=per_second,
                 start=start,
-                # What it is in comparison with the job itself counts if that is less.
+                # The job itself is the comparison if it is faster than its own way in the trial.
                 gain=median(gains) * min(1.0, unlike),
                 is_bound=is_bound,
                 least_gain=min(gains),

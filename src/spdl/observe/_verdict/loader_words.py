@@ -92,7 +92,7 @@ def _more(its: _Case) -> Verdict:
 
 
 def _computing(its: _Case) -> str:
-    """Return what helps if functions compute, and nobody knows of a number to set."""
+    """Return the remedy if functions compute, and no number to set is known."""
     verdict, arguments = its.verdict, its.arguments
     if verdict.remedy.startswith(OWN_THREADS):
         other = f"try a larger `{arguments.several}`" if arguments.several else arguments.otherwise.rstrip(".")

@@ -244,7 +244,7 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
     if not unseen or stage.concurrency == 1 or stage.glimpsed == "I/O":
-        # Another stage may have what a single thread waits for.
+        # A single thread may wait for a lock that another stage holds.
         perhaps = ", perhaps for a lock or a core" if unseen and stage.concurrency == 1 else ""
         return _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
     if stage.glimpsed == "lock":

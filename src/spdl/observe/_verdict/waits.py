@@ -212,7 +212,7 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
         return None
     takes = duration(stage.seconds)
     waits = f"{busy}, and threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time"
-    # Whoever has the cores, threads that want them are what the ops wait for.
+    # Even if other programs have the cores, the ops wait for threads that want to compute.
     want = window.cores_used + window.cores_waited_for
     if want >= _SOME_OF_A_CORE and window.cores_used_by_others >= window.cores_used / 2:
         return _others_compute(window, stage, f"{waits}. An item takes {takes}.")
@@ -239,7 +239,7 @@ OWN_THREADS, MORE_SLOTS = "If the pool of its ops is the limit", "try more slots
 
 def _others_compute(window: Window, stage: StageWindow, waits: str) -> Verdict:
     """Return the verdict on a stage whose ops wait for threads that are not the pipeline's and compute."""
-    evidence = f"{waits} Threads that are not the pipeline's use {window.cores_used_by_others:.1f} cores meanwhile."
+    evidence = f"{waits} Threads that are not the pipeline's use {window.cores_used_by_others:.1f} cores."
     if window.cores - window.cores_used - window.cores_waited_for < _SOME_OF_A_CORE:
         return Verdict("CPU", stage.name, evidence, "Compute less for each item: all cores are in use.", bound=1.0)
     return Verdict(

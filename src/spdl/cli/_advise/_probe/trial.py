@@ -282,9 +282,9 @@ def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[
 
 
 class Onward:
-    """The batches of a sampler, of which each iteration goes on behind the last one.
+    """The batches of a sampler. Each iteration continues after the last one.
 
-    So no turn reads files that another one has just read, and rare items come as rarely as in the job.
+    So no turn reads files that another turn has just read, and rare items come as rarely as in the job.
     """
 
     def __init__(self, sampler: Any) -> None:
