@@ -40,7 +40,8 @@ ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 # What `make test-pages` installs.
 ON_TORCH = ("torchvision", "albumentations", "lightning", "accelerate")
-OTHERS = ("webdataset", "streaming", "datasets", "ray", *ON_TORCH)
+ON_PAGES = (*ON_TORCH, "h5py")
+OTHERS = ("webdataset", "streaming", "datasets", "ray", *ON_PAGES)
 OPTIONAL = ("pyarrow", "opentelemetry", "tqdm", *OTHERS)
 
 
@@ -80,7 +81,7 @@ def programs(page: Path) -> list[Program]:
 
 def needs_torch(code: str) -> bool:
     """Return whether a program imports PyTorch, or uses a loader that makes its tensors."""
-    makes_tensors = re.search(r"(Image|Clip|Audio|PyTorchData)Loader\(", code) and 'output="numpy"' not in code
+    makes_tensors = re.search(r"(Image|Clip|Audio|Array|PyTorchData)Loader\(", code) and 'output="numpy"' not in code
     return bool(re.search(r"(import|from) torch\b", code)) or bool(makes_tensors)
 
 
@@ -146,7 +147,7 @@ def cases(*, s3: bool) -> list[Any]:
         absent = missing(program.code)
         skip = pytest.mark.skipif(bool(absent), reason=f"needs {' and '.join(absent)}")
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
-        if any(imports(program.code, name) for name in ON_TORCH):
+        if any(imports(program.code, name) for name in ON_PAGES):
             marks.append(pytest.mark.pages)
         found.append(pytest.param(program, marks=marks, id=program.name))
     return found
