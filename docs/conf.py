@@ -69,7 +69,7 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item|Result"
 ALIASES = (
-    r"Annotations|BoxFormat|MaskDtype|Ragged|Target|Views"
+    r"Annotations|BoxFormat|MaskDtype|Ragged|RaggedLayout|Target|Targets|Views"
     r"|Abstract(Async)?ContextManager|Agree|Arena|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Counts|Ending|Fraction|FrameRate|Frames|Future|GpuFormat|Headers|IdDtype|Initializer|ImageInput|ImageTarget|Interpolation|Label|Layout|LoaderArguments|MaxFailures"

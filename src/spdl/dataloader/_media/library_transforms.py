@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-_Kinds: TypeAlias = Mapping[str, Target | Mask]
+Targets: TypeAlias = Mapping[str, Target | Mask]
 _FORMATS = {"xyxy": "XYXY", "xywh": "XYWH", "cxcywh": "CXCYWH"}
 
 
@@ -52,7 +52,7 @@ class TorchvisionTransform:
         >>> ImageLoader(source, 32, size=224, targets=targets, transform=turn)  # doctest: +SKIP
     """
 
-    def __init__(self, transform: Callable[[Any], Any], targets: _Kinds | None = None, *, seed: int = 0) -> None:
+    def __init__(self, transform: Callable[[Any], Any], targets: Targets | None = None, *, seed: int = 0) -> None:
         if not callable(transform):
             refuse(TypeError, "transform", "a transform of torchvision.transforms.v2", transform)
         self._transform = transform
@@ -118,7 +118,7 @@ class AlbumentationsTransform:
         >>> ImageLoader(source, 32, size=224, targets=targets, transform=bend)  # doctest: +SKIP
     """
 
-    def __init__(self, transforms: Sequence[Any], targets: _Kinds | None = None, *, seed: int = 0) -> None:
+    def __init__(self, transforms: Sequence[Any], targets: Targets | None = None, *, seed: int = 0) -> None:
         if not isinstance(transforms, list | tuple):
             accepted = "a list of transforms, which is composed here"
             refuse(TypeError, "transforms", accepted, transforms, "Of a Compose, pass its `transforms`.")
@@ -205,7 +205,7 @@ class AlbumentationsTransform:
 _BYTE = 255
 
 
-def _check_kinds(targets: _Kinds | None) -> dict[str, Target | Mask]:
+def _check_kinds(targets: Targets | None) -> dict[str, Target | Mask]:
     check_instance("targets", targets, (Mapping, type(None)), "the `targets` of the loader, or None")
     for name, kind in (targets or {}).items():
         check_instance(f"targets[{name!r}]", kind, (Target, Mask), "as in the `targets` of the loader")
@@ -220,7 +220,7 @@ def _check_kinds(targets: _Kinds | None) -> dict[str, Target | Mask]:
     return dict(targets or {})
 
 
-def _check_given(kinds: _Kinds, targets: Mapping[str, Any] | None) -> dict[str, Any]:
+def _check_given(kinds: Targets, targets: Mapping[str, Any] | None) -> dict[str, Any]:
     given = dict(targets or {})
     if given.keys() != kinds.keys():
         refuse(ValueError, "targets", f"the same as the loader's: {tuple(given)}", tuple(kinds))

@@ -14,10 +14,10 @@ from spdl._check import positive, refuse
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-File = TypeVar("File")
+T = TypeVar("T")
 
 
-class FilesPerThread(Generic[File]):
+class FilesPerThread(Generic[T]):
     """Opens files for functions that several threads run, such as ``ArrayLoader(load=...)``: each thread has its own.
 
     A thread opens a file when it first asks for it, and gets the same object from then on. It keeps the `most` that it
@@ -40,21 +40,21 @@ class FilesPerThread(Generic[File]):
         >>> files.close()
     """
 
-    def __init__(self, open: Callable[[Any], File], *, most: int = 16) -> None:  # noqa: A002 - what it does.
+    def __init__(self, open: Callable[[Any], T], *, most: int = 16) -> None:  # noqa: A002 - what it does.
         if not callable(open):
             refuse(TypeError, "open", "a function that opens a file", open)
         self._open = open
         self._most = positive("most", most)
         self._local = threading.local()
-        self._threads: dict[int, weakref.ref[_Opened[File]]] = {}
+        self._threads: dict[int, weakref.ref[_Opened[T]]] = {}
 
-    def __call__(self, path: Hashable, /) -> File:
+    def __call__(self, path: Hashable, /) -> T:
         """Return the calling thread's open file. It stays open until the thread has asked for `most` others.
 
         Raises:
             Exception: Those of `open`.
         """
-        own: _Opened[File] | None = getattr(self._local, "files", None)
+        own: _Opened[T] | None = getattr(self._local, "files", None)
         if own is None or own.process != os.getpid():
             own = self._local.files = _Opened()
             self._threads[threading.get_ident()] = weakref.ref(own)
@@ -75,11 +75,11 @@ class FilesPerThread(Generic[File]):
         return functools.partial(type(self), most=self._most), (self._open,)
 
 
-class _Opened(Generic[File]):
+class _Opened(Generic[T]):
     """The open files of a thread, which are closed with it."""
 
     def __init__(self) -> None:
-        self.files: OrderedDict[Hashable, File] = OrderedDict()
+        self.files: OrderedDict[Hashable, T] = OrderedDict()
         self.process = os.getpid()
 
     def close_but(self, most: int) -> None:
