@@ -107,7 +107,7 @@ def test_transform_of_arrays_that_still_differ_is_an_error(kind: str, output: An
     ):
         next(iter(make(source, 3, transform=lambda it: it, **common)))
     with pytest.raises(ValueError, match=r"float\d+ \(2, 3\) for sample 1, None, and int16 \(2, 3\)"):
-        next(iter(make(source, 2, transform=_halve_second(), **common)))
+        next(iter(make(source[:2], 2, transform=_halve_second(), **common)))
     (batch,) = make(source, 3, transform=lambda it: it + 1, ragged={"data": "offsets"}, **common)
     assert batch.data.lengths.tolist() == [2, 2, 1]
     with pytest.raises(LoadError, match="1 of 3 files of a batch could not be loaded\n  sample 2"):
