@@ -440,6 +440,10 @@ class TestOtherProcesses:
     def test_the_thread_that_takes_results_out_of_a_region_may_be_the_limit(self) -> None:
         stage = {**REGION, "occupancy": 0.1}
         verdict = decide(measures(stage, region="region(work)", region_cores=0.9))
+        assert "The thread that takes the results out of the region's processes is busy 90 %" in verdict.evidence
+        # Without a thread for it, the loop does.
+        loop = decide(measures(stage, region="DataLoader", region_cores=0.8, in_turns=True))
+        assert "The loop is busy 80 % of the time with unpickling what processes have made" in loop.evidence
         assert (verdict.kind, verdict.stage) == ("pickling", "region(work)")
         assert "is busy 90 % of the time" in verdict.evidence
         assert decide(measures(stage, region="region(work)", region_cores=0.3)).kind == "none"

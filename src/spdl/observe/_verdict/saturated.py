@@ -146,13 +146,10 @@ def taken_out(window: Window) -> Verdict | None:
     time = window.consumer_waits if window.in_turns else 1.0
     if not window.region or time < HARDLY_WAITS or window.region_cores < _REGION_IS_FULL * time:
         return None
-    return Verdict(
-        "pickling",
-        window.region,
-        "The thread that takes the results out of the region's processes is busy "
-        f"{percent(window.region_cores)} of the time: it unpickles them, one after the other.",
-        _REMEDY,
-    )
+    who = "The loop" if window.in_turns else "The thread that takes the results out of the region's processes"
+    busy = f"{who} is busy {percent(window.region_cores)} of the time"
+    what = "unpickling what processes have made" if window.in_turns else "unpickling them"
+    return Verdict("pickling", window.region, f"{busy} with {what}, one after the other.", _REMEDY)
 
 
 # A part that is in use for at least this share of the time is the limit.
