@@ -205,7 +205,7 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             returns an array or a tensor, which is the data, or a mapping with arrays and numbers by their names. A
             parameter that is annotated with `spdl.pipeline.ItemContext` gets that, without a position, so that a random
             part of a large array can be read alone. It runs in one thread for each batch, so in up to four at once: a
-            library must bear that, and `spdl.io.FilesPerThread` gives each thread open files of its own. None reads npz
+            library must bear that, and `spdl.io.FilesPerThread` gives each thread its own open files. None reads npz
             and npy files.
         ragged: The layouts of fields whose arrays may differ in shape, by their names: ``"list"`` is a list of arrays;
             ``"pad"`` one array (B, N, ...), padded with zeros to the longest first axis in the batch, with a field

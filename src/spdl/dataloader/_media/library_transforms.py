@@ -64,7 +64,7 @@ class TorchvisionTransform:
         """Return the image, or the image and the targets.
 
         Raises:
-            TypeError: If the image is no tensor.
+            TypeError: If the image is not a tensor.
             ValueError: If the targets are not those that it was made for.
             Exception: Those of the transform.
         """
@@ -129,7 +129,7 @@ class AlbumentationsTransform:
         names = {name: word for name, kind in self._kinds.items() for each, word in own if isinstance(kind, each)}
         self._compose = library.Compose(
             list(transforms),
-            # Rows have their number as a further column, by which others are kept or dropped.
+            # Rows have their number as a further column, which says what else to keep.
             bbox_params=library.BboxParams("pascal_voc", filter_invalid_bboxes=True),
             keypoint_params=library.KeypointParams("xy", remove_invisible=False),
             additional_targets=names,

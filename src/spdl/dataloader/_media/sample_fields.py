@@ -119,7 +119,7 @@ def collate(values: list[Any], names: Sequence[str], bring: Callable[[list[Any]]
         bring: Brings values together that are neither.
 
     Raises:
-        TypeError: If a sample's has other parts than that of the first one.
+        TypeError: If a sample has other parts than the first one.
     """
     parts = [parts_of(value) for value in values]
     kinds = [None if own is None else (type(value), frozenset(own)) for value, own in zip(values, parts, strict=True)]

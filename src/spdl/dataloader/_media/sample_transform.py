@@ -1,4 +1,4 @@
-"""A transform of the user's: what it gets of each sample, and how its results become a batch."""
+"""A user's transform: what it gets of each sample, and how its results become a batch."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SampleTransform:
             return self._bring(self._reader.convert(values, fields, names, num_threads, alone=values is results))
 
         media = collate(results, names, finish)
-        # What is one array stays one of numpy for the steps that follow.
+        # One array stays a numpy array for the steps that follow.
         whole = not self._tensors or parts_of(results[0]) is None
         done = {**fields, self._medium: media if whole else all_to_torch(media)}
         if self._targets is None:
