@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Protocol
 
 from spdl.pipeline._engine.channel import Channel, Sink
@@ -311,8 +313,13 @@ class Budget:
 
     def bytes_now(self) -> int:
         """Return how many bytes are held, without what the consumer has taken. Needs no lock."""
-        taken = len(self._roots) - len(self._sink.entries)
-        return max(0, self.held - sum(self._weights.get(root, 0) for root in {*list(self._roots)[: max(0, taken)]}))
+        taken = max(0, len(self._roots) - len(self._sink.entries))
+        while True:
+            # Without a GIL, the copy takes several steps, and complains of an entry that comes in between.
+            with suppress(RuntimeError):
+                roots = {*islice(self._roots.copy(), taken)}
+                break
+        return max(0, self.held - sum(self._weights.get(root, 0) for root in roots))
 
     def seconds_waited(self, now: float) -> float:
         """Return for how long something has waited for bytes, until now. Needs no lock."""
