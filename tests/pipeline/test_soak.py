@@ -26,4 +26,4 @@ def test_nothing_grows_nothing_is_lost(tmp_path: Path) -> None:
     assert seen["failed"] == 6
     assert seen["retried"] >= 6 + 12
     assert seen["dropped"] >= 60
-    assert {"Lineage._out", "Quarantine._items", "EventLoopThread._tasks"} <= set(seen["largest_containers"])
+    assert {"Lineage.removable", "Quarantine._items", "EventLoopThread._tasks"} <= set(seen["largest_containers"])

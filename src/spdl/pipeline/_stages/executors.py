@@ -89,15 +89,15 @@ class ExecutorNode(OpNode):
             return False
         self.futures[future] = roots
         # A call that is cancelled stays with the executor, and keeps its callbacks, until the executor comes to it.
-        once = [landed]
-        future.add_done_callback(lambda future: self._done(once.pop(), future))
+        future.add_done_callback(partial(self._done, [landed]))
         del future
         engine.lock.acquire()
         return True
 
     @called_elsewhere
-    def _done(self, landed: Callable[[Future[Any]], None], future: Future[Any]) -> None:
+    def _done(self, once: list[Callable[[Future[Any]], None]], future: Future[Any]) -> None:
         engine = self.engine
+        landed = once.pop()
         with engine.lock:
             self.futures.pop(future, None)
             landed(future)
