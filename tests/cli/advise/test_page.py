@@ -73,6 +73,8 @@ def test_no_line_changes_where_nothing_is_worth_it(tmp_path: Path) -> None:
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 26.0)))
     assert "None of what was tried is worth a change: the fastest is 1.04x as fast (1.10x would be)." in text
     assert "To switch" not in text
+    said = printed(tmp_path, 8.0, trial=trial(turns("more", [20.0, 40.0, 40.0, 40.0])))
+    assert "None of what was tried is worth a change: the fastest is 1.60x as fast (but not in every turn)." in said
     said = printed(tmp_path, 8.0)
     assert "Nothing was tried, so the gain of a change is not known. It is the headspace at most." in said
     assert "Give DataLoader `num_workers=7`. Each is a process with memory of its own. Or try PyTorchDataLoader" in said

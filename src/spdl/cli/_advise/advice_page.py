@@ -285,12 +285,15 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
             f" {verdict.limit.remedy} Or try PyTorchDataLoader of spdl.dataloader."
         )
     if best is None:
-        fastest = max((way.gain for way in verdict.tried if way.what not in ("now", "images")), default=0.0)
+        others = [way for way in verdict.tried if way.what not in ("now", "images")]
+        fastest = max((way.gain for way in others), default=0.0)
         missing = loader.trial.get("missing", "")
         more = f" PyTorchDataLoader was not: {missing}." if missing else ""
         if not fastest:
             return f"Nothing else could be tried.{more}"
         least = f"{ratio(WORTH)} would be" if fastest < WORTH else "to keep the workers may gain as much"
+        if fastest >= WORTH and not any(way.is_faster for way in others if way.gain >= WORTH):
+            least = "but not in every turn"
         none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
         return f"{none}{more}{_untried(verdict)}"
     workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
