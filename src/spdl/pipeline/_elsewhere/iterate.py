@@ -92,6 +92,11 @@ def check_initializers(initializer: Any) -> list[Initializer]:
 
 T = TypeVar("T")
 
+_NOT_BEGUN = (
+    "It had not begun to work; stderr may say why. Processes that are not forked import the main module, so code that "
+    "starts processes belongs under `if __name__ == '__main__':` there."
+)
+
 # Seconds that a worker that was silent for too long has to end.
 _GRACE_AFTER_SILENCE = 0.5
 
@@ -231,10 +236,7 @@ class SubprocessIterable(Generic[T]):
             self._end("it exited unexpectedly")
             hint = ""
             if what == "start":
-                hint = (
-                    " It had not begun to work; stderr may say why. Processes that are not forked import the main "
-                    "module, so code that starts processes belongs under `if __name__ == '__main__':` there."
-                )
+                hint = f" {_NOT_BEGUN}"
             raise RuntimeError(f"The worker subprocess exited unexpectedly ({self._worker.ended_how}).{hint}") from None
 
     def _raise_error(self, message: Message) -> NoReturn:
@@ -349,6 +351,11 @@ def iterate_in_subprocess(
     payload = Payload((fn, initializers))
     try:
         worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, ledger, daemon=daemon)
+    except (ConnectionError, EOFError) as error:
+        # From Python 3.14 on, the fork server ends if it cannot import the main module.
+        raise RuntimeError(
+            f"The worker subprocess exited unexpectedly: its fork server has ended. {_NOT_BEGUN}"
+        ) from error
     except Exception as error:
         error.add_note(
             "The worker process could not be started. Unless it is forked, `fn` and the initializers are pickled: use "
