@@ -24,6 +24,7 @@ BEHIND = {
     "cli/test_rules.py": "numbers, names and tables as text",
     "dataloader/pytorch/test_loader_state.py": "the positions that a state counts, against a model",
     "io/archive/test_headers_at_once.py": "headers read from several places at once, as one after the other",
+    "io/array/test_shared_archives.py": "which headers of an archive are read, and from where",
     "io/inside.py": "the native part's switches and counters, for all tests of spdl.io",
     "mutation/runner.py": "links the native part into copies of the package",
     "observe/pages.py": "pages as killed processes and other containers leave them",

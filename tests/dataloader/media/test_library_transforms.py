@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from tests.dataloader.media.image_loading import make
 from tests.dataloader.media.test_torchvision_order import TRANSFORMS
-from tests.dataloader.media.test_transform_results import HEIGHT, SCENES, SIZE, WIDTH, make
+from tests.dataloader.media.test_transform_results import HEIGHT, SCENES, SIZE, WIDTH
 
 from spdl.dataloader import (
     AlbumentationsTransform,
@@ -203,7 +204,7 @@ def test_albumentations_moves_targets_as_by_itself(albumentations: Any, name: st
 
 
 def test_albumentations_keeps_ids_and_formats(albumentations: Any) -> None:
-    targets = {"mask": Mask(dtype="uint16"), "boxes": Boxes("xyxy", output="cxcywh")}
+    targets: dict[str, Any] = {"mask": Mask(dtype="uint16"), "boxes": Boxes("xyxy", output="cxcywh")}
     samples = [{"image": SAMPLES[0]["image"], "mask": np.full((HEIGHT, WIDTH), 26_001), "boxes": [[2, 3, 8, 9]]}]
     mirror = AlbumentationsTransform([albumentations.HorizontalFlip(p=1.0)], targets)
     (batch,) = batches(mirror, targets, samples, output="numpy")

@@ -126,7 +126,7 @@ def test_transform_of_records_normalises_their_images(output: Any) -> None:
 
 
 def test_transform_results_may_be_dicts_of_other_classes() -> None:
-    kinds = [collections.OrderedDict, functools.partial(collections.defaultdict, list), collections.UserDict]
+    kinds: list[Any] = [collections.OrderedDict, functools.partial(collections.defaultdict, list), collections.UserDict]
     for kind in kinds:
         (batch,) = make(SAMPLES, COUNT, size=SIZE, transform=lambda image, kind=kind: kind({"a": image, "b": 1}))
         assert type(batch.image) is type(kind())

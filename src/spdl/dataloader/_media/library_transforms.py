@@ -127,14 +127,14 @@ class AlbumentationsTransform:
         library: Any = importlib.import_module("albumentations")
         own = ((Mask, "mask"), (InstanceMasks, "masks"), (Boxes, "bboxes"), (Keypoints, "keypoints"))
         names = {name: word for name, kind in self._kinds.items() for each, word in own if isinstance(kind, each)}
-        self._compose = library.Compose(
+        compose = library.Compose(
             list(transforms),
             # Rows have their number as a further column, which says what else to keep.
             bbox_params=library.BboxParams("pascal_voc", filter_invalid_bboxes=True),
             keypoint_params=library.KeypointParams("xy", remove_invisible=False),
             additional_targets=names,
         )
-        self._local = threading.local()
+        self._own = _OfThread(compose)
 
     def __call__(self, image: Any, context: ItemContext, targets: Mapping[str, Any] | None = None) -> Any:
         """Return the image, or the image and the targets.
@@ -159,7 +159,7 @@ class AlbumentationsTransform:
                 data[name] = _number(value[..., :2].reshape(-1, 2))
             elif isinstance(kind, InstanceMasks) and len(value):
                 data[name] = value
-        compose = self._find_compose()
+        compose = self._own.compose
         key = context.key(self._seed)
         compose.set_random_state(np.random.default_rng(key), random.Random(key))  # noqa: S311
         done = compose(**data)
@@ -188,18 +188,18 @@ class AlbumentationsTransform:
             found[name] = value if of is None else value[kept[of]]
         return found
 
-    def _find_compose(self) -> Any:
-        own = getattr(self._local, "compose", None)
-        if own is None:
-            own = self._local.compose = copy.deepcopy(self._compose)
-        return own
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+        return {**self.__dict__, "_own": self._own.compose}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._local = threading.local()
+        self.__dict__.update({**state, "_own": _OfThread(state["_own"])})
+
+
+class _OfThread(threading.local):
+    """Each thread's copy of a composition, since it keeps its generator in itself."""
+
+    def __init__(self, compose: Any) -> None:
+        self.compose = copy.deepcopy(compose)
 
 
 _BYTE = 255

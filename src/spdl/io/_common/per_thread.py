@@ -45,7 +45,7 @@ class FilesPerThread(Generic[T]):
             refuse(TypeError, "open", "a function that opens a file", open)
         self._open = open
         self._most = positive("most", most)
-        self._local = threading.local()
+        self._own: _OfThread[T] = _OfThread()
         self._threads: dict[int, weakref.ref[_Opened[T]]] = {}
 
     def __call__(self, path: Hashable, /) -> T:
@@ -54,9 +54,9 @@ class FilesPerThread(Generic[T]):
         Raises:
             Exception: Those of `open`.
         """
-        own: _Opened[T] | None = getattr(self._local, "files", None)
+        own = self._own.opened
         if own is None or own.process != os.getpid():
-            own = self._local.files = _Opened()
+            own = self._own.renew()
             self._threads[threading.get_ident()] = weakref.ref(own)
         files = own.files
         if path not in files:
@@ -73,6 +73,14 @@ class FilesPerThread(Generic[T]):
 
     def __reduce__(self) -> Any:
         return functools.partial(type(self), most=self._most), (self._open,)
+
+
+class _OfThread(threading.local, Generic[T]):
+    opened: _Opened[T] | None = None
+
+    def renew(self) -> _Opened[T]:
+        self.opened = _Opened()
+        return self.opened
 
 
 class _Opened(Generic[T]):
