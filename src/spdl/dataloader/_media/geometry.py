@@ -136,7 +136,7 @@ def _is_tensor(values: Any) -> bool:
 
 _MOST_ROTATE = 180
 _MOST_SHEAR = 80
-# Of an affine map: degrees, shares of the width and the height, degrees along them, and a factor.
+# An affine map has degrees, shares of the width and the height, degrees along these, and a factor.
 _Ranges: TypeAlias = tuple[tuple[float, float], ...]
 _STAYS: _Ranges = (*[(0.0, 0.0)] * 5, (1.0, 1.0))
 

@@ -44,11 +44,10 @@ class ImageAugment:
             it. It needs ``scale=None``.
         zoom_from: What a factor of 1 is: ``"image"`` is the size that the image has, ``"fit"`` shows all of it in the
             loader's size, and ``"cover"`` fills that size.
-        rotate: How far images are turned at last, in degrees: a number x for -x to x, of at most 180, or the least and
-            the greatest angle; clockwise is positive. Around the middle of what the crop or the resize and the flips
-            made, as `translate`, `shear` and `affine_scale`; ``pad_value`` fills what they uncover. They are
-            torchvision's ``RandomAffine``, with bilinear interpolation, or the nearest pixel with
-            ``interpolation="nearest"``.
+        rotate: How far images are turned, in degrees: a number x for -x to x, of at most 180, or the least and the
+            greatest angle. Clockwise is positive. With `translate`, `shear` and `affine_scale`, this is torchvision's
+            ``RandomAffine`` around the middle of the image, after the crop and the flips. It is bilinear, or takes the
+            nearest pixel with ``interpolation="nearest"``; ``pad_value`` fills what it uncovers.
         translate: How far they are shifted at most, in any direction: a share of the sides, or one for the width and
             one for the height.
         shear: How far they are sheared, along both axes, in degrees: a number x for -x to x, of at most 80, or the
