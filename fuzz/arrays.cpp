@@ -1,15 +1,13 @@
 // Fuzzes the code that reads arrays and archives: npy, npz, tar, wav. The first bytes of an input, as in the corpus,
 // tell which of them it is for; any other input goes to all.
 
+#include "arrays/arrays.h"
+
 #include <cstring>
 #include <new>
 #include <string_view>
 
-#include "archive/compression.h"
-#include "archive/tar.h"
-#include "archive/zip_directory.h"
-#include "arrays/npy_header.h"
-#include "arrays/wav_header.h"
+#include "archive/archive.h"
 #include "core/errors.h"
 #include "npz/npz.h"
 #include "target.h"

@@ -12,14 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "av/batches.h"
 #include "av/container.h"
 #include "av/demux_window.h"
 #include "av/frame_arrays.h"
 #include "av/frame_reader.h"
 #include "av/packet_archive.h"
-#include "av/sound_batch.h"
 #include "av/sound_feed.h"
-#include "av/video_batch.h"
 #include "av/video_index.h"
 #include "bindings/backends.h"
 #include "core/errors.h"

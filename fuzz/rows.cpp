@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "target.h"
-#include "text/packing.h"
 
 namespace spdl::fuzz {
 namespace {

@@ -35,7 +35,7 @@ case $name in
     libraries=()
     ;;
   images | clips)
-    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
+    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_planes.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(frame_limit.*|entropy_decoder.*)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libdeflate libzstd)
     # As in native/CMakeLists.txt and native/picture_libraries.cmake.

@@ -1,5 +1,3 @@
-#include "archive/compression.h"
-
 #include <libdeflate.h>
 #include <zstd.h>
 
@@ -7,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "archive/archive.h"
 #include "core/decompressor.h"
 #include "core/errors.h"
 

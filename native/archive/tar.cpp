@@ -1,9 +1,8 @@
-#include "archive/tar.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "archive/archive.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 

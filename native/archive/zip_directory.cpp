@@ -1,11 +1,10 @@
-#include "archive/zip_directory.h"
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <optional>
 #include <span>
 
+#include "archive/archive.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 

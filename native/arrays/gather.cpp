@@ -1,9 +1,9 @@
-#include "arrays/gather.h"
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+
+#include "arrays/arrays.h"
 
 namespace spdl {
 namespace {

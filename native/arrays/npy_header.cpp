@@ -1,9 +1,8 @@
-#include "arrays/npy_header.h"
-
 #include <cstdint>
 #include <cstring>
 #include <string>
 
+#include "arrays/arrays.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 

@@ -1,11 +1,10 @@
-#include "arrays/wav_header.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "arrays/arrays.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "core/file_parts.h"

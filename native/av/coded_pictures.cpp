@@ -19,8 +19,8 @@
 #include "core/errors.h"
 #include "core/geometry.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/pixel_conversion.h"
 #include "image/heic/heif_decoder.h"
 #include "media/decoder.h"
 

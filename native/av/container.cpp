@@ -15,7 +15,6 @@
 #include "av/coded_pictures.h"
 #include "av/demux_window.h"
 #include "av/file_end.h"
-#include "av/joined_frames.h"
 #include "av/packets.h"
 #include "av/sound_feed.h"
 #include "av/sound_headers.h"

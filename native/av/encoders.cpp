@@ -12,7 +12,6 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 namespace {

@@ -11,7 +11,6 @@
 #include "core/geometry.h"
 #include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "av/packets.h"
-#include "av/scale_stage.h"
+#include "av/scaling.h"
 #include "av/stream_decoder.h"
 #include "av/video_index.h"
 #include "ffmpeg/filters.h"

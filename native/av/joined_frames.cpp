@@ -1,5 +1,3 @@
-#include "av/joined_frames.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>

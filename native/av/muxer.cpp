@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "av/container.h"
 #include "av/frame_arrays.h"
-#include "av/joined_frames.h"
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"

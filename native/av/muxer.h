@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "av/packets.h"
-#include "av/sws_scaler.h"
+#include "av/scaling.h"
 #include "core/files.h"
 #include "core/geometry.h"
 #include "ffmpeg/byte_io.h"

@@ -14,7 +14,6 @@
 #include "av/packets.h"
 #include "core/bytes.h"
 #include "core/errors.h"
-#include "core/utf8.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/libav.h"
 

@@ -1,5 +1,3 @@
-#include "av/scale_stage.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "av/scaling.h"
 #include "core/errors.h"
 #include "ffmpeg/filters.h"
 #include "ffmpeg/frames.h"

@@ -1,9 +1,8 @@
-#include "av/sound_batch.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "av/batches.h"
 #include "av/container.h"
 #include "av/frame_reader.h"
 #include "av/sound_feed.h"

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "av/container.h"
 #include "av/file_end.h"
 #include "av/frame_reader.h"
-#include "av/joined_frames.h"
 #include "av/packets.h"
 #include "av/samples.h"
 #include "av/sound_headers.h"

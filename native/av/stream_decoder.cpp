@@ -24,8 +24,8 @@
 #include "core/image_items.h"
 #include "core/parallel.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 namespace {

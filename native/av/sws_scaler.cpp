@@ -1,5 +1,3 @@
-#include "av/sws_scaler.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -13,11 +11,11 @@
 #include <tuple>
 #include <utility>
 
+#include "av/scaling.h"
 #include "av/sws_rows.h"
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 
@@ -394,18 +392,6 @@ const SwsScaler* FastScaling::find(const std::optional<SwsScaler::Form>& form) {
 }
 
 namespace {
-
-AVPixelFormat packed_format(Channels channels) {
-    switch (channels) {
-        case Channels::kBgr:
-            return AV_PIX_FMT_BGR24;
-        case Channels::kGray:
-            return AV_PIX_FMT_GRAY8;
-        case Channels::kRgb:
-            break;
-    }
-    return AV_PIX_FMT_RGB24;
-}
 
 bool same_form(const AVFrame& a, const AVFrame& b) {
     return a.width == b.width && a.height == b.height && a.format == b.format && a.colorspace == b.colorspace &&

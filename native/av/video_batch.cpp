@@ -1,10 +1,9 @@
-#include "av/video_batch.h"
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "av/batches.h"
 #include "av/container.h"
 #include "av/frame_reader.h"
 #include "av/muxer.h"

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "archive/compression.h"
-#include "archive/tar.h"
+#include "archive/archive.h"
 #include "bindings/gil.h"
 #include "bindings/modules.h"
 #include "bindings/python_bytes.h"

@@ -1,5 +1,3 @@
-#include "bindings/arguments.h"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
@@ -91,7 +89,7 @@ void make_load_options(LoadOptions* self, std::pair<int, int> target, std::strin
 }
 
 void bind_load_options(nb::module_& module) {
-    nb::class_<LoadOptions>(module, "Request")
+    nb::class_<LoadOptions>(module, "LoadOptions")
         .def("__init__", &make_load_options, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
              nb::arg("interpolation"), nb::arg("pix_fmt"), nb::arg("layout"), nb::arg("dtype"), nb::arg("scale"),
              nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"), nb::arg("pad"));

@@ -1,3 +1,5 @@
+#include "arrays/arrays.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -14,9 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "archive/zip_directory.h"
-#include "arrays/npy_header.h"
-#include "arrays/wav_header.h"
+#include "archive/archive.h"
 #include "bindings/gil.h"
 #include "bindings/modules.h"
 #include "bindings/numpy_array.h"

@@ -25,7 +25,6 @@
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
 #include "bindings/python_bytes.h"
-#include "bindings/python_file.h"
 #include "core/files.h"
 
 namespace nb = nanobind;

@@ -14,11 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "av/batches.h"
 #include "av/frame_arrays.h"
 #include "av/frame_reader.h"
-#include "av/sound_batch.h"
-#include "av/sws_scaler.h"
-#include "av/video_batch.h"
+#include "av/scaling.h"
 #include "av/video_index.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"

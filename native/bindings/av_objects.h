@@ -179,7 +179,7 @@ void bind_pickling(nanobind::class_<Object>& bound) {
         .def(
             "__reduce_ex__",
             [](nanobind::handle_t<Object> self, int protocol) {
-                return nanobind::module_::import_("spdl.io._av.pickling").attr("reduce_packets")(self, protocol);
+                return nanobind::module_::import_("spdl.io._av.demuxer").attr("reduce_packets")(self, protocol);
             },
             nanobind::arg("protocol"), "For pickle. With protocol 5 the packets need not be copied.");
 }

@@ -195,7 +195,7 @@ CpuBuffer adopt(nb::handle content, std::vector<std::size_t> shape, std::string_
 }
 
 nb::object reduce_ex(nb::handle_t<CpuBuffer> self, int protocol) {
-    return nb::module_::import_("spdl.io._array.pickling").attr("reduce_buffer")(self, protocol);
+    return nb::module_::import_("spdl.io._array.arrays").attr("reduce_buffer")(self, protocol);
 }
 
 std::string represent(const CpuBuffer& self) {

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/arguments.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
 #include "bindings/gil.h"
@@ -37,7 +36,7 @@
 #include "image/jpeg/jpeg_header.h"
 #include "image/load/batch.h"
 #include "image/load/one_image.h"
-#include "image/tiff/tiff_decoder.h"
+#include "image/tiff/tiff.h"
 #include "image/write/row_writer.h"
 
 namespace nb = nanobind;

@@ -6,6 +6,10 @@
 
 namespace spdl {
 
+// Binds the classes in which Python passes checked options: LoadOptions, RandomCrop, DemuxOptions and
+// DecodeOptions.
+void bind_options(nanobind::module_& module);
+
 // Binds single arrays over the caller's bytes: npy and wav.
 void bind_arrays(nanobind::module_& module);
 

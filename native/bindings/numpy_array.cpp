@@ -85,7 +85,7 @@ nb::object numbered(int number) {
 
 // Has NumPy itself make the type. Errors of NumPy, or of our check of the text, become FormatErrors.
 nb::object made(const NpyHeader& header) {
-    const nb::object module = nb::module_::import_("spdl.io._array.descr");
+    const nb::object module = nb::module_::import_("spdl.io._array.npy");
     const std::string_view text = header.descr;
     nb::object decoded = nb::steal(header.utf8 ? PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")
                                                : PyUnicode_DecodeLatin1(text.data(), std::ssize(text), nullptr));

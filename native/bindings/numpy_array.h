@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "arrays/npy_header.h"
+#include "arrays/arrays.h"
 
 namespace spdl {
 

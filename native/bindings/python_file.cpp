@@ -1,5 +1,3 @@
-#include "bindings/python_file.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays/gather.h"
+#include "arrays/arrays.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
 

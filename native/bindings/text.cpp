@@ -14,7 +14,6 @@
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
 #include "bindings/numpy_array.h"
-#include "text/packing.h"
 #include "text/rows.h"
 
 namespace nb = nanobind;

@@ -19,8 +19,6 @@
 #include "ffmpeg/filters.h"
 #include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/picture_checks.h"
-#include "ffmpeg/pixel_conversion.h"
 #include "media/image_format.h"
 
 namespace spdl {

@@ -11,8 +11,8 @@
 
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/frames.h"
 #include "ffmpeg/libav.h"
-#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/bytes.h"
 #include "core/errors.h"
-#include "core/utf8.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {

@@ -311,14 +311,7 @@ const FfmpegFrame& as_ffmpeg(const Frame& frame) {
     return dynamic_cast<const FfmpegFrame&>(frame);
 }
 
-const char* ffmpeg_format_name(int format) {
-    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
-    return name == nullptr ? "unknown" : name;
-}
-
-namespace {
-
-AVPixelFormat frame_format(Channels channels) {
+AVPixelFormat packed_format(Channels channels) {
     switch (channels) {
         case Channels::kBgr:
             return AV_PIX_FMT_BGR24;
@@ -329,6 +322,13 @@ AVPixelFormat frame_format(Channels channels) {
     }
     return AV_PIX_FMT_RGB24;
 }
+
+const char* ffmpeg_format_name(int format) {
+    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
+    return name == nullptr ? "unknown" : name;
+}
+
+namespace {
 
 std::unique_ptr<Frame> frame_without_gaps(Size size, AVPixelFormat format, std::size_t row_bytes, std::size_t bytes) {
     FramePtr frame = make_frame();
@@ -352,7 +352,7 @@ std::unique_ptr<Frame> frame_without_gaps(Size size, AVPixelFormat format, std::
 
 std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format) {
     const std::size_t row_bytes = static_cast<std::size_t>(channel_count(format.channels()) * size.width);
-    return frame_without_gaps(size, frame_format(format.channels()), row_bytes, format.image_bytes(size));
+    return frame_without_gaps(size, packed_format(format.channels()), row_bytes, format.image_bytes(size));
 }
 
 std::unique_ptr<Frame> make_stored_frame(Size size, const char* pixel_format) {

@@ -1,5 +1,3 @@
-#include "ffmpeg/picture_checks.h"
-
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "core/errors.h"
 #include "core/file_parts.h"
 #include "core/image_items.h"
+#include "ffmpeg/decode.h"
 
 namespace spdl {
 namespace {

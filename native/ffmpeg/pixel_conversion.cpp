@@ -1,5 +1,3 @@
-#include "ffmpeg/pixel_conversion.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -153,18 +151,6 @@ void repack(const AVFrame& from, AVFrame& to) {
 
 namespace {
 
-AVPixelFormat converted_format(Channels channels) {
-    switch (channels) {
-        case Channels::kBgr:
-            return AV_PIX_FMT_BGR24;
-        case Channels::kGray:
-            return AV_PIX_FMT_GRAY8;
-        case Channels::kRgb:
-            break;
-    }
-    return AV_PIX_FMT_RGB24;
-}
-
 // Makes `kept` a frame of that size and format, unless it is one already.
 void fit(FramePtr& kept, const AVFrame& frame, AVPixelFormat format) {
     if (kept && kept->width == frame.width && kept->height == frame.height && kept->format == format) {
@@ -209,7 +195,7 @@ void PixelConverter::convert(const AVFrame& stored, const Box& box, Channels cha
     const FfmpegLog log;
     const AVFrame& frame = narrow(stored);
     const AVFrame* source = &frame;
-    const AVPixelFormat format = converted_format(channels);
+    const AVPixelFormat format = packed_format(channels);
     if (frame.format != format) {
         prepare(frame, format);
         fit(converted_, frame, format);

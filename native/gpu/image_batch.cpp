@@ -13,7 +13,7 @@
 #include "core/parallel.h"
 #include "cuda/device.h"
 #include "cuda/kernels.h"
-#include "gpu/jpeg_header.h"
+#include "gpu/jpeg_planes.h"
 #include "gpu/resize_work.h"
 #include "image/orientation/exif_orientation.h"
 

@@ -58,22 +58,6 @@ using cuda::kernels::Pass;
 
 constexpr std::size_t kAlignment = UploadArena::kAlignment;
 
-struct Range {
-    int begin = 0;
-    int end = 0;
-};
-
-// The part of the input that a copy needs.
-Range copied(const Axis& axis) {
-    const int begin = axis.mirrored ? axis.input - axis.first - axis.count : axis.first;
-    return {begin, begin + axis.count};
-}
-
-template <typename Table>
-Range needed(const Table& table) {
-    return {table.source, table.source + table.source_count};
-}
-
 std::size_t bytes_of(const std::shared_ptr<const ResampleTable>& table) {
     if (!table) {
         return 0;
@@ -125,24 +109,24 @@ ResizeWork::ResizeWork(const ImagePlan& plan, SharedTables& tables) : plan_(plan
         return;
     }
     const Resampling& resampling = plan.resampling;
-    Range columns = copied(resampling.horizontal);
-    Range rows = copied(resampling.vertical);
+    SampleRange columns = copied_samples(resampling.horizontal);
+    SampleRange rows = copied_samples(resampling.vertical);
     across_ = !resampling.horizontal.copies();
     down_ = !resampling.vertical.copies();
     if (resampling.interpolation == Interpolation::kNearest && (across_ || down_)) {
         nearest_ = true;
         columns_.build(resampling.horizontal);
         rows_.build(resampling.vertical);
-        columns = needed(columns_);
-        rows = needed(rows_);
+        columns = needed_samples(columns_);
+        rows = needed_samples(rows_);
     } else {
         if (across_) {
             horizontal_ = tables.find(resampling.horizontal, resampling.interpolation);
-            columns = needed(*horizontal_);
+            columns = needed_samples(*horizontal_);
         }
         if (down_) {
             vertical_ = tables.find(resampling.vertical, resampling.interpolation);
-            rows = needed(*vertical_);
+            rows = needed_samples(*vertical_);
         }
         two_passes_ = across_ && down_;
     }

@@ -94,7 +94,8 @@ class Packet {
 class KeptPacket final : public Packet {
   public:
     // `owner` keeps the image's bytes in place.
-    KeptPacket(std::shared_ptr<const void> owner, const EncodedImage& image, CodecInfo info);
+    KeptPacket(std::shared_ptr<const void> owner, const EncodedImage& image, CodecInfo info)
+        : owner_(std::move(owner)), bytes_(image.bytes), page_(image.page), info_(std::move(info)) {}
 
     [[nodiscard]] std::size_t bytes() const override { return bytes_.size(); }
     [[nodiscard]] const CodecInfo& info() const override { return info_; }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "archive/compression.h"
+#include "archive/archive.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "core/parallel.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/zip_directory.h"
-#include "arrays/npy_header.h"
+#include "archive/archive.h"
+#include "arrays/arrays.h"
 #include "core/buffer.h"
 
 namespace spdl {

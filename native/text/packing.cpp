@@ -1,5 +1,3 @@
-#include "text/packing.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -8,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "text/rows.h"
 
 namespace spdl {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/trace.h"
 #include "image/load/one_image.h"
 #include "image/load/varied.h"
-#include "image/tiff/tiff_decoder.h"
+#include "image/tiff/tiff.h"
 
 namespace spdl {
 namespace {

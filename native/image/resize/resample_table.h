@@ -109,4 +109,22 @@ class TableCache {
     Tables vertical_;
 };
 
+// Samples from one to before another.
+struct SampleRange {
+    int begin = 0;
+    int end = 0;
+};
+
+// The part of the input that a copy needs.
+inline SampleRange copied_samples(const Axis& axis) {
+    const int begin = axis.mirrored ? axis.input - axis.first - axis.count : axis.first;
+    return {begin, begin + axis.count};
+}
+
+// The part of the input that a table needs.
+template <typename Table>
+SampleRange needed_samples(const Table& table) {
+    return {table.source, table.source + table.source_count};
+}
+
 }  // namespace spdl

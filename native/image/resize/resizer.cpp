@@ -232,22 +232,6 @@ void PlaneResizer::commit(int luma, int chroma) noexcept {
 
 namespace {
 
-struct Range {
-    int begin;
-    int end;
-};
-
-// The part of the input that a copy needs.
-Range copied(const Axis& axis) {
-    const int begin = axis.mirrored ? axis.input - axis.first - axis.count : axis.first;
-    return {begin, begin + axis.count};
-}
-
-template <typename Table>
-Range needed(const Table& table) {
-    return {table.source, table.source + table.source_count};
-}
-
 bool allows_near(const Resampling& resampling) {
     // If neighbouring output samples are `scale` input samples apart, these filters are 2 * scale + 1 input samples
     // wide.
@@ -266,8 +250,8 @@ Box Resizer::prepare(const Resampling& resampling) {
     const Axis& horizontal = resampling_.horizontal;
     const Axis& vertical = resampling_.vertical;
     const Interpolation interpolation = resampling_.interpolation;
-    Range columns = copied(horizontal);
-    Range rows = copied(vertical);
+    SampleRange columns = copied_samples(horizontal);
+    SampleRange rows = copied_samples(vertical);
     const Kernels& variant = kernels();
     const NearPasses* const near = allows_near(resampling_) ? variant.near : nullptr;
     const HorizontalPass& pass = near != nullptr ? near->horizontal : variant.horizontal;
@@ -276,17 +260,17 @@ Box Resizer::prepare(const Resampling& resampling) {
         if (interpolation == Interpolation::kNearest) {
             nearest_columns_.build(horizontal);
             nearest_rows_.build(vertical);
-            columns = needed(nearest_columns_);
-            rows = needed(nearest_rows_);
+            columns = needed_samples(nearest_columns_);
+            rows = needed_samples(nearest_rows_);
         } else {
             if (!horizontal.copies()) {
                 plan_.horizontal = tables_.horizontal(horizontal, interpolation, pass.pack);
-                columns = needed(*plan_.horizontal);
+                columns = needed_samples(*plan_.horizontal);
             }
             if (!vertical.copies()) {
                 plan_.vertical = tables_.vertical(vertical, interpolation,
                                                   near != nullptr ? near->pack_vertical : variant.pack_vertical);
-                rows = needed(*plan_.vertical);
+                rows = needed_samples(*plan_.vertical);
             }
         }
     }

@@ -1,5 +1,3 @@
-#include "image/tiff/tiff_decoder.h"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,7 +8,7 @@
 
 #include "core/errors.h"
 #include "core/file_parts.h"
-#include "image/tiff/tiff_picture.h"
+#include "image/tiff/tiff.h"
 #include "media/decoder.h"
 #include "media/image_format.h"
 

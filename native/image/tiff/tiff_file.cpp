@@ -1,5 +1,3 @@
-#include "image/tiff/tiff_file.h"
-
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include <string_view>
 
 #include "core/errors.h"
+#include "image/tiff/tiff.h"
 
 namespace spdl {
 namespace {

@@ -1,5 +1,3 @@
-#include "image/tiff/tiff_picture.h"
-
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include "core/decompressor.h"
+#include "image/tiff/tiff.h"
 
 namespace spdl {
 namespace {

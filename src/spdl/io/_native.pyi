@@ -289,12 +289,12 @@ class VideoReader:
         options: DecodeOptions,
         index: tuple[list[int], list[int], bytes, bytes, bool, bool, str] | None,
     ) -> None: ...
-    def read(self, frames: list[int], request: Request, storage: Any) -> CPUBuffer: ...
+    def read(self, frames: list[int], request: LoadOptions, storage: Any) -> CPUBuffer: ...
     def use_gpu(self, *, device: int, stream: int) -> None: ...
     def read_on_gpu(
         self,
         frames: list[int],
-        request: Request,
+        request: LoadOptions,
         *,
         device: int,
         stream: int,
@@ -317,7 +317,7 @@ def load_video_batch(
     *,
     sources: tuple[Any, ...],
     windows: list[Any],
-    request: Request,
+    request: LoadOptions,
     num_frames: int,
     spread: bool,
     rate: float,
@@ -395,7 +395,7 @@ def decode_av(packets: VideoPackets, filters: str, options: DecodeOptions, num_f
 def convert_av(frames: AudioFrames | VideoFrames, storage: CPUStorage | None) -> CPUBuffer: ...
 def convert_av_batch(frames: list[AudioFrames] | list[VideoFrames], storage: CPUStorage | None) -> CPUBuffer: ...
 
-class Request:
+class LoadOptions:
     def __init__(
         self,
         *,
@@ -486,7 +486,7 @@ class View:
     def __init__(
         self,
         *,
-        request: Request,
+        request: LoadOptions,
         boxes: list[tuple[int, int, int, int]],
         random: RandomCrop | None,
         flips: list[bool],
@@ -512,15 +512,15 @@ class DecodeOptions:
 def demux_file(path: str, name: str, options: DemuxOptions) -> ImagePackets: ...
 def demux_bytes(source: Any, name: str, options: DemuxOptions, page: int | None) -> ImagePackets: ...
 def tiff_pages(source: Any, name: str, most: int | None) -> list[int]: ...
-def decode_resized(packets: ImagePackets, request: Request, options: DecodeOptions) -> ImageFrames: ...
+def decode_resized(packets: ImagePackets, request: LoadOptions, options: DecodeOptions) -> ImageFrames: ...
 def with_named_options(filters: str) -> str: ...
 def decode_filtered(packets: ImagePackets, filters: str, options: DecodeOptions) -> ImageFrames: ...
 def adopt(content: Any, shape: tuple[int, ...], dtype: str) -> CPUBuffer: ...
 def convert_one(frames: ImageFrames, storage: CPUStorage | None) -> CPUBuffer: ...
 def convert_many(frames: list[ImageFrames], storage: Any) -> CPUBuffer: ...
-def resize(pixels: Any, size: tuple[int, int], request: Request, result: Any) -> None: ...
+def resize(pixels: Any, size: tuple[int, int], request: LoadOptions, result: Any) -> None: ...
 def write_pictures(
-    *, arrays: tuple[Any, ...], request: Request, scale: Sequence[float], results: tuple[Any, ...], num_threads: int
+    *, arrays: tuple[Any, ...], request: LoadOptions, scale: Sequence[float], results: tuple[Any, ...], num_threads: int
 ) -> list[bool]: ...
 def encode_jpeg(
     pixels: Any, size: tuple[int, int], pix_fmt: str, quality: int, chroma_grid: tuple[int, int]
@@ -528,7 +528,7 @@ def encode_jpeg(
 def encode_picture(
     pixels: Any, size: tuple[int, int], pix_fmt: str, encoder: str, options: list[tuple[str, str]], muxer: str
 ) -> np.ndarray[Any, Any]: ...
-def resize_picture(pixels: Any, size: tuple[int, int], pix_fmt: str, request: Request) -> CPUBuffer: ...
+def resize_picture(pixels: Any, size: tuple[int, int], pix_fmt: str, request: LoadOptions) -> CPUBuffer: ...
 def filter_picture(pixels: Any, size: tuple[int, int], pix_fmt: str, filters: str) -> CPUBuffer: ...
 def jpeg_takes(pix_fmt: str) -> bool: ...
 def encoder_takes(encoder: str, pix_fmt: str) -> bool: ...
@@ -536,7 +536,7 @@ def draw_flips(*, seed: int, epoch: int, indices: list[int], probability: float)
 def load_batch(
     *,
     sources: tuple[Any, ...],
-    request: Request,
+    request: LoadOptions,
     boxes: list[tuple[int, int, int, int]],
     random: RandomCrop | None,
     flips: list[bool],
@@ -603,7 +603,7 @@ def transfer_to_device(
 def load_batch_on_gpu(
     *,
     sources: tuple[Any, ...],
-    request: Request,
+    request: LoadOptions,
     boxes: list[tuple[int, int, int, int]],
     random: RandomCrop | None,
     flips: list[bool],

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from spdl._check import refuse
+from spdl.io._common.errors import LoadFailure
+from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     import jax
     import numpy as np
     import torch
+
+    from spdl.io._native import CPUBuffer
 
 _ACCEPTED = "an object with `__array_interface__` or `__cuda_array_interface__`, such as a CPUBuffer"
 
@@ -158,3 +163,24 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
 
 def _missing(function: str, library: str, extra: str) -> ImportError:
     return ImportError(f"{function} needs {library}, which is not installed: `pip install 'spdl-turbo[{extra}]'`")
+
+
+_FIRST_WITH_BUFFERS = 5
+
+
+def reduce_buffer(buffer: CPUBuffer, protocol: int) -> tuple[Any, ...]:
+    """Return the value of `CPUBuffer.__reduce_ex__`. From protocol 5 on, the content may travel outside the pickle."""
+    array: Any = to_numpy(buffer)
+    content = PickleBuffer(array) if protocol >= _FIRST_WITH_BUFFERS else array.tobytes()
+    return restore_buffer, (content, buffer.shape, buffer.dtype, buffer.failures)
+
+
+def restore_buffer(content: Any, shape: tuple[int, ...], dtype: str, failures: tuple[LoadFailure, ...]) -> CPUBuffer:
+    """Make a buffer from pickled content, in place if that is writable.
+
+    Raises:
+        ValueError: If the content does not fit the shape, or there is no such dtype.
+    """
+    buffer = native.adopt(content, shape, dtype)
+    buffer._set_failures(failures)  # noqa: SLF001 - it is ours.
+    return buffer

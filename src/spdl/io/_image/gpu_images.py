@@ -17,7 +17,7 @@ from spdl.io._image.options import make_load_options, resize_to
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CUDABuffer, DecodeOptions, DemuxOptions, RandomCrop, Request
+    from spdl.io._native import CUDABuffer, DecodeOptions, DemuxOptions, LoadOptions, RandomCrop
 
 WORTHWHILE = 16
 """The number of JPEGs in a batch from which on the GPU decodes them unasked: fewer leave most of it idle."""
@@ -33,7 +33,7 @@ class GpuWork(TypedDict):
     """The images to load: the arguments that `native.load_batch` and `native.load_batch_on_gpu` share."""
 
     sources: tuple[Any, ...]
-    request: Request
+    request: LoadOptions
     boxes: list[tuple[int, int, int, int]]
     random: RandomCrop | None
     flips: list[bool]

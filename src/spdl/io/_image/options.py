@@ -16,7 +16,7 @@ from spdl.io._image.config import DecodeConfig, DemuxConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.io._native import Request
+    from spdl.io._native import LoadOptions
 
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
 Dtype: TypeAlias = Literal["uint8", "float16", "float32"]
@@ -268,14 +268,14 @@ def _side(name: str, side: int | None) -> int:
 @lru_cache(maxsize=64)
 def make_load_options(
     resize: Resize, array_format: ArrayFormat = DEFAULT_ARRAY_FORMAT, *, exact: bool = True, exif: bool = False
-) -> Request:
+) -> LoadOptions:
     """Return the options as native code takes them.
 
     Raises:
         ValueError: If `mean` or `std` has not one value for each channel of the image.
     """
     scale, offset = make_factors(array_format, PIXEL_FORMATS.get(resize.pix_fmt, 1))
-    return native.Request(
+    return native.LoadOptions(
         target=resize.target,
         mode=resize.mode,
         center=resize.center,

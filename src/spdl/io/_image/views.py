@@ -13,7 +13,7 @@ from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.options import ImageOptions, make_array_format, make_load_options, make_pad, resize_to
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, PixelAugment, Request, View
+    from spdl.io._native import CPUBuffer, LoadOptions, PixelAugment, View
 
 Size: TypeAlias = tuple[int, int]
 """A width and a height in pixels."""
@@ -122,7 +122,7 @@ def _to_native(view: ImageView, count: int, places: Sequence[Place]) -> View:
 
 
 @lru_cache(maxsize=64)
-def _make_request(options: ImageOptions) -> Request:
+def _make_request(options: ImageOptions) -> LoadOptions:
     resize = resize_to(options.width, options.height, options.mode, options.interpolation, options.pix_fmt)
     return make_load_options(
         resize._replace(pad=make_pad(options.pad_value, options.pix_fmt, options.dtype)),

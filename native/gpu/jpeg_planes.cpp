@@ -1,4 +1,4 @@
-#include "gpu/jpeg_header.h"
+#include "gpu/jpeg_planes.h"
 
 #include <algorithm>
 #include <array>

@@ -2,14 +2,67 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/bytes.h"
 
 namespace spdl {
+
+// Returns the size of the largest result for an input of `size` bytes.
+std::size_t deflate_bound(std::size_t size);
+std::size_t zstd_bound(std::size_t size);
+
+// Compress at the libraries' default levels, and return the size of the result. `into` has the size above.
+std::size_t deflate(Bytes data, std::span<std::uint8_t> into);
+std::size_t zstd(Bytes data, std::span<std::uint8_t> into);
+
+// Inflates one stream of bytes into exactly as many bytes as expected. Each thread keeps its own state. These throw
+// FormatError if the stream is damaged or has another length.
+void inflate_deflate(Bytes compressed, std::span<std::uint8_t> into);
+void inflate_zstd(Bytes compressed, std::span<std::uint8_t> into);
+
+// Returns whether deflate can make so much out of so little at all. If not, the header lies, and no memory may be taken
+// for it.
+bool deflate_can_make(std::size_t size, std::size_t compressed_size);
+
+// Returns the checksum of zip archives for bytes that follow others with the checksum `before`.
+std::uint32_t crc32(Bytes data, std::uint32_t before = 0);
+
+}  // namespace spdl
+
+struct ZSTD_DCtx_s;
+
+namespace spdl {
+
+// Inflates zstd frames that come in pieces. Throws FormatError if they are damaged.
+class ZstdStream {
+  public:
+    ZstdStream();
+
+    // How much one step took and made. If it took all and made nothing, it needs more input.
+    struct Step {
+        std::size_t taken;
+        std::size_t made;
+    };
+
+    Step inflate(Bytes compressed, std::span<std::uint8_t> into);
+
+    // Returns whether the input may end here: between two frames.
+    [[nodiscard]] bool between_frames() const { return between_frames_; }
+
+  private:
+    struct Free {
+        void operator()(ZSTD_DCtx_s* held) const;
+    };
+    std::unique_ptr<ZSTD_DCtx_s, Free> context_;
+    bool between_frames_ = true;
+};
 
 // Reads the headers of a tar archive one by one, from memory or from a stream: the caller brings them. Knows ustar, GNU
 // and pax archives. Throws FormatError, with the offset of the header.
@@ -103,6 +156,42 @@ class TarWalk {
     Bytes archive_;
     TarParser parser_;
     std::size_t place_ = 0;
+};
+
+enum class ZipMethod : std::uint16_t { kStored = 0, kDeflated = 8, kZstd = 93 };
+
+// A member as the directory at the end of the archive describes it.
+struct ZipMember {
+    // Bytes of the archive, in UTF-8 if `utf8`, else in code page 437.
+    std::string_view name;
+    bool utf8 = false;
+    bool encrypted = false;
+    std::uint16_t method = 0;
+    std::uint32_t crc = 0;
+    std::size_t compressed_size = 0;
+    std::size_t size = 0;
+    // The start of its local header, and the start of the next member or the directory.
+    std::size_t begin = 0;
+    std::size_t end = 0;
+};
+
+// The members of a zip archive in memory, zip64 and data descriptors included.
+class ZipDirectory {
+  public:
+    // Reads the directory at the end of `archive`, and nothing else. Throws FormatError.
+    explicit ZipDirectory(Bytes archive);
+
+    [[nodiscard]] const std::vector<ZipMember>& members() const { return members_; }
+
+    // Returns the stored bytes of a member. Throws FormatError, without naming the member, if its local header
+    // contradicts the directory, or if it reaches into what follows.
+    [[nodiscard]] Bytes content(const ZipMember& member) const;
+
+  private:
+    void set_ends(std::size_t directory);
+
+    Bytes archive_;
+    std::vector<ZipMember> members_;
 };
 
 }  // namespace spdl
