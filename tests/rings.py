@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEAREST = 0.3
 """The cost from which a case is not run for every change, even if it stands for others."""
 
-MOST = 16
+MOST = 8
 """Of a test that has more cheap cases, so many are run for every change, unless the change touches their folder."""
 
 _ROOT = Path(__file__).parents[1]
