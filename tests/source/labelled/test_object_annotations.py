@@ -97,6 +97,7 @@ def changed(part: str, number: int, **changes: Any) -> dict[str, Any]:
             changed("annotations", 2, bbox=None),
             "must have the numbers left, top, width and height, no size below 0, as its `bbox`",
         ),
+        (changed("annotations", 2, iscrowd=[]), "must have 0 or 1 as its `iscrowd`, got"),
         (changed("annotations", 2, keypoints=[1, 2]), "must have a list of x, y and visibility for each point"),
         (changed("annotations", 2, segmentation=None), "must have polygons or a run-length encoding"),
         (changed("annotations", 2, area="large"), "must have a number as its `area`"),

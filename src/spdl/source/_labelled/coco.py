@@ -101,7 +101,7 @@ class CocoDetection(Sequence[dict[str, Any]]):
                     f"The annotation {each['id']} of {where} is of the image {show(each.get('image_id'))}, which is "
                     "not among its images."
                 )
-            if each.get("iscrowd", 0) not in {0, 1}:
+            if each.get("iscrowd", 0) not in (0, 1):
                 raise _fault(each, where, "0 or 1", "iscrowd")
             if crowd or not each.get("iscrowd", 0):
                 found.append(each)
