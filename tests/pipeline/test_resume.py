@@ -324,7 +324,7 @@ class TestSources:
         pipeline = make(10)
         with pipeline.auto_stop():
             first = list(islice(pipeline, 5))
-            wait_until(lambda: through_json(pipeline)["sources"][0]["passes"][0]["end"] == 10)
+            assert wait_until(lambda: through_json(pipeline)["sources"][0]["passes"][0].get("end") == 10)
             state = through_json(pipeline)
         resumed, same = make(size), make(10)
         with pytest.warns(UserWarning, match="cannot begin"):
