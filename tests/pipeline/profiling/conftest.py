@@ -19,8 +19,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def patient(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let measurements take as long as they need."""
+    """Let trials and measurements take as long as they need."""
     monkeypatch.setattr(_measure, "MOST_SECONDS", 20)
+    monkeypatch.setattr(_measure, "_SLOW_SECONDS", 20)
 
 
 @pytest.fixture
