@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -27,6 +28,16 @@ pytest_plugins = ["tests.costs", "tests.rings", "tests.leaks", "tests.cuda_drive
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and programs that tests start inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while the tests are collected: it would look through all cases again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -43,10 +43,16 @@ def box(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", 8 + len(content)) + name + content
 
 
+def icns() -> bytes:
+    """Make an icon of one size. Pillow would write ten of them, up to 1,024 x 1,024."""
+    png = encode(IMAGE.resize((32, 32)), "PNG")
+    return struct.pack(">4sI4sI", b"icns", 16 + len(png), b"icp5", 8 + len(png)) + png
+
+
 OTHERS = {
     "psd": (psd(), "it seems to be a document of Photoshop"),
     "ico": (encode(IMAGE, "ICO"), r"it seems to be an icon \(ICO\)"),
-    "icns": (encode(IMAGE.resize((32, 32)), "ICNS"), r"it seems to be an icon \(ICNS\)"),
+    "icns": (icns(), r"it seems to be an icon \(ICNS\)"),
     "dds": (encode(IMAGE, "DDS"), "it seems to be a DirectDraw surface"),
     "blp": (encode(IMAGE.quantize(16), "BLP"), r"it seems to be a texture \(BLP\)"),
     "xbm": (encode(IMAGE.convert("1"), "XBM"), "it seems to be an X bitmap"),
