@@ -74,8 +74,10 @@ packages=()
 if ((${#libraries[@]})); then
   read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
 fi
+object_of() { printf %s "$folder/${1//\//_}.o"; }
 compile() {
-  local object=$folder/${1//\//_}.o
+  local object
+  object=$(object_of "$1")
   if [[ ! $object -nt $1 ]] || [[ -n $(find native fuzz -name '*.h' -newer "$object" -print -quit) ]]; then
     ${CMAKE_CXX_COMPILER_LAUNCHER:-} "${CXX:-c++}" -std=c++20 -g -Inative -Ifuzz "${@:2}" -c "$1" -o "$object"
   fi
@@ -88,8 +90,10 @@ done
 # The driver is not under test, and should cost little.
 compile fuzz/driver.cpp -O2 &
 wait
+# Not all objects of the folder: those of sources that were renamed since are still in it.
+mapfile -t objects < <(for source in "${sources[@]}" "fuzz/$name.cpp" fuzz/driver.cpp; do object_of "$source" && echo; done)
 # Code is identified by its addresses, which must be the same in each run for a seed to mean something.
-"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${linking[@]}" "${packages[@]}" -o "$folder/fuzz.$$"
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "${objects[@]}" "${linking[@]}" "${packages[@]}" -o "$folder/fuzz.$$"
 # Another run may go on with the program that was there.
 mv "$folder/fuzz.$$" "$folder/fuzz"
 
