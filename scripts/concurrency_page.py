@@ -1,6 +1,6 @@
 """Write the recorded runs about the workers of regions into docs/concurrency.md.
 
-First run `python benchmarks/region_kinds.py --interpreters PYTHON --json benchmarks/results/region_kinds.json` and
+First run `python benchmarks/region_kinds.py --json benchmarks/results/region_kinds.json` (on Python 3.14) and
 `python benchmarks/region_kills.py --json benchmarks/results/region_kills.json` on an otherwise idle machine, then
 `python scripts/concurrency_page.py`. Commit the page and the results together; a test compares them.
 """
@@ -44,14 +44,14 @@ QUIET = 0.5
 def kinds_table(results: dict[str, Any]) -> str:
     """Return the table of the kinds of workers."""
     lines = [
-        "| 2 workers | 1 ms of Python | nothing to do | first item of the first pipeline | of later ones |",
-        "|---|---|---|---|---|",
+        "| 2 workers | 1 ms of Python | by 1 worker | nothing to do | first item of the first pipeline | of others |",
+        "|---|---|---|---|---|---|",
     ]
     for kind, name in NAMES.items():
         if (found := results["kinds"].get(kind)) is None:
-            lines.append(f"| {name} | did not run | | | |")
+            lines.append(f"| {name} | did not run | | | | |")
             continue
-        rates = [_rate(found.get(op)) for op in ("spin", "same")]
+        rates = [_rate(found.get(op)) for op in ("spin", "one", "same")]
         starts = [_milliseconds(found["start"][f"{which}_milliseconds"]) for which in ("first", "later")]
         lines.append(f"| {' | '.join([name, *rates, *starts])} |")
     return "\n".join(lines) + f"\n\nMedians of {results['rounds']} rounds in turns, {_origin(results, KINDS)}.\n"

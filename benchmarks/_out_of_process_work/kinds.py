@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 import time
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -18,42 +16,12 @@ OPS: dict[str, Callable[[int], int]] = {"spin": spin, "same": same}
 _SHORT = 4
 
 
-class Interpreter:
-    """What `concurrent.interpreters.create` returns on Python 3.14, on the private module of 3.13."""
-
-    def __init__(self) -> None:
-        self._module: Any = importlib.import_module("_interpreters")
-        self._id = self._module.create("isolated")
-
-    def prepare_main(self, **variables: Any) -> None:
-        """Set variables of its main module."""
-        self._module.set___main___attrs(self._id, variables)
-
-    def exec(self, program: str) -> Any:
-        """Run a program."""
-        return self._module.exec(self._id, program)
-
-    def close(self) -> None:
-        """End it."""
-        self._module.destroy(self._id)
-
-
-def _use_private_interpreters() -> None:
-    """Have 3.13 run what is for 3.14. Everything but the few lines that make an interpreter is the same."""
-    workers = importlib.import_module("spdl.pipeline._elsewhere.region_workers")
-    regions = importlib.import_module("spdl.pipeline._declare.placement")
-    workers.interpreter_maker = lambda _: Interpreter
-    regions.check_interpreters = lambda _: None
-
-
 def _build(op: str, items: Any, kind: str, workers: int) -> Any:
     from spdl.pipeline import PipelineBuilder, defs  # noqa: PLC0415 - the contender's.
 
     builder: Any = PipelineBuilder().add_source(items)
     if kind == "none":
         return builder.pipe(OPS[op], concurrency=workers).add_sink(64).build(num_threads=workers)
-    if kind == "interpreters" and sys.version_info < (3, 14):
-        _use_private_interpreters()
     config = {
         "processes": defs.ProcessPoolExecutorConfig,
         "interpreters": defs.InterpreterPoolExecutorConfig,
