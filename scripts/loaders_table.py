@@ -67,12 +67,12 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     missed = sum(not it["met"] for run in (loaders, noisy) for it in run["claims"])
     lost = f" {missed} of its comparisons were lost: [which]({PAGE}#what-is-lost)." if missed else ""
     return (
-        "Two jobs: photos of 500x375 are read from files, stretched to 224x224 and batched by 32, as bytes or as"
-        f" normalised float32, on {origin['cores']:g} cores ({origin['cpu']}). The last column is how many times as"
-        " long a training loop's slowest steps take with the loader as without.\n\n"
+        "Photos of 500x375 are read from files, stretched to 224x224 and batched by 32, as bytes or as normalised"
+        f" float32, on {origin['cores']:g} cores ({origin['cpu']}). Last column: how many times as long the slowest"
+        " training steps take with the loader as without.\n\n"
         + table(HEADER, rows)
-        + f"\n[The whole comparison]({PAGE}) says how this was measured on {origin['date'][:10]}, and has all"
-        f" {len(loaders['contenders'])} contenders.{lost}\n"
+        + f"\nMeasured on {origin['date'][:10]}; [the whole comparison]({PAGE}) has all {len(loaders['contenders'])}"
+        f" contenders.{lost}\n"
     )
 
 
