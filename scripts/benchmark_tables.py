@@ -31,7 +31,7 @@ class Page:
     @property
     def path(self) -> Path:
         """The page itself."""
-        return ROOT / "docs" / f"{self.medium}.md"
+        return ROOT / "docs" / "case_studies" / f"{self.medium}.md"
 
 
 PAGES = tuple(map(Page, ("images", "video", "audio")))
@@ -119,7 +119,7 @@ def whole(results: dict[str, Any]) -> str:
     """Return the full tables: every contender of every row, and every claim."""
     parts = []
     for row in results["rows"].values():
-        lines = [f"### {row['title'][0].upper()}{row['title'][1:]}\n\n"]
+        lines = [f"## {row['title'][0].upper()}{row['title'][1:]}\n\n"]
         lines += f"| {' | '.join(header(row))} |\n", f"|{' --- |' * len(header(row))}\n"
         lines += [f"| {' | '.join(line)} |\n" for line in contender_lines(row)]
         lines += ["\n", *(f"* {sentence(claim)}\n" for claim in row["claims"])]

@@ -49,7 +49,7 @@ OTHER_JOBS = {
         "Here photos are cropped at random and flipped. Ours decodes no more than the crop, and Pillow the whole "
         "photo, so the ratio is larger."
     ),
-    "docs/images.md": (
+    "docs/case_studies/images.md": (
         "The whole loaders here do the first of them, but load a fixed number of images, their start included, and "
         "ours was built with our own JPEG decoder, which is faster than the system's, which it had there."
     ),
