@@ -286,7 +286,7 @@ def test_failures_of_the_storage_are_not_failures_of_rows(tmp_path: Path) -> Non
         ({"nulls": "drop"}, ValueError, "`nulls` must be"),
         ({"on_error": "ignore"}, ValueError, "`on_error` must be"),
         ({"cache_bytes": -1}, ValueError, "`cache_bytes` must be"),
-        ({"columns": ["z"]}, ValueError, "`columns` must be names of columns"),
+        ({"columns": ["z"]}, ValueError, "`columns` must be among the columns of"),
         ({"columns": "n"}, TypeError, "`columns` must be a list of names of columns"),
         ({"shuffle": "yes"}, TypeError, "`shuffle` must be"),
         ({"batch_size": 0}, ValueError, "`batch_size` must be"),

@@ -275,5 +275,5 @@ def test_table_of_a_damaged_file_is_an_error_or_has_its_rows(tmp_path: Path, see
 
 
 def test_select_refuses_columns_that_a_file_lacks(numbers: Path) -> None:
-    with pytest.raises(ValueError, match=r"`columns` must be names of columns that .* has: n, rest, got 'm'"):
+    with pytest.raises(ValueError, match=r"`columns` must be among the columns of .*, which are n, rest, got 'm'"):
         ParquetFiles(numbers / "{0..2}.parquet").select(["m"])

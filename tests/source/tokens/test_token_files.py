@@ -273,7 +273,7 @@ def test_token_files_compare_ids_with_the_vocabulary(tmp_path: Path) -> None:
         files[3]
     assert_same(list(TokenFiles(tmp_path / "a.bin")), documents)
     # The first ones are looked at at once.
-    with pytest.raises(FormatError, match="has the token 4, and `vocab_size` is 3"):
+    with pytest.raises(FormatError, match="near its beginning, has the token 4, and `vocab_size` is 3"):
         TokenFiles(tmp_path / "a.bin", vocab_size=3)
 
 
@@ -297,7 +297,6 @@ def test_token_files_of_arrow_lend_views_of_their_memory(tmp_path: Path) -> None
     path = write_arrow(tmp_path / "a", draw([5, 3, 4]))
     files = TokenFiles(path)
     assert np.shares_memory(files[0], files[0])
-    assert isinstance(files[0].base, np.ndarray | pa.Buffer | pa.Array | memoryview) or files[0].base is not None
     table = pa.table({"rows": pa.array(np.arange(12, dtype=np.int32)).cast(pa.int32())})
     rows = pa.FixedSizeListArray.from_arrays(table["rows"].combine_chunks(), 4)
     with pa.ipc.new_file(tmp_path / "b.arrow", pa.schema([("rows", rows.type)])) as writer:
@@ -323,7 +322,7 @@ def test_token_files_refuse_columns_that_are_no_lists_of_ints(tmp_path: Path, va
 
 def test_token_files_name_the_columns_that_there_are(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow")
-    with pytest.raises(ValueError, match="id, input_ids"):
+    with pytest.raises(ValueError, match=r"`column` must be among .*, which are id, input_ids, got 'ids'"):
         TokenFiles(write_parquet(tmp_path / "a", draw([3])), column="ids")
     with pytest.raises(
         FormatError, match=r"id, input_ids, and one of the name 'ids' is wanted: say which, as `column`"

@@ -73,10 +73,20 @@ class ParquetShard:
         columns: The names of the columns to read; None reads all.
         cache: Keeps row groups that were read.
         filters: An expression of pyarrow that its rows have to fulfil, or None.
+        argument: The user's argument that names the columns.
     """
 
-    def __init__(self, place: Place, columns: Sequence[str] | None, cache: ByteCache, filters: Any = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        columns: Sequence[str] | None,
+        cache: ByteCache,
+        filters: Any = None,
+        *,
+        argument: str = "columns",
+    ) -> None:
         self.place = place
+        self._argument = argument
         self._columns = None if columns is None else list(columns)
         self._cache = cache
         self._filters = filters
@@ -344,7 +354,8 @@ class ParquetShard:
                 )
         for name in self._columns or ():
             if name not in names:
-                refuse(ValueError, "columns", f"names of columns that {self.place} has: {', '.join(names)}", name)
+                accepted = f"among the columns of {self.place}, which are {', '.join(names)}"
+                refuse(ValueError, self._argument, accepted, name)
 
     def _choose(self, schema: Any, sizes: list[int]) -> tuple[list[int], dict[int, NDArray[np.uint32]]]:
         """Return how many rows of each row group fulfil the filters, and which, unless it is all of them."""

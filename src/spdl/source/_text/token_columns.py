@@ -117,7 +117,7 @@ def _lists(where: str, chunk: Any) -> tuple[Numbers, Tokens]:
     except (arrow.ArrowException, ValueError) as error:
         raise FormatError(f"{where} is damaged: {error}") from error
     if chunk.null_count:
-        raise FormatError(f"{where} has {chunk.null_count} nulls, which are not documents: write it without them")
+        raise FormatError(f"{where} has null in the place of {chunk.null_count} documents: write it without")
     if arrow.types.is_fixed_size_list(chunk.type):
         values = chunk.flatten()
         offsets = np.arange(len(chunk) + 1) * chunk.type.list_size
@@ -203,7 +203,7 @@ class ParquetTokens(ColumnShard):
 
     def __init__(self, place: Place, options: Options, cache: ByteCache) -> None:
         super().__init__(place, options)
-        self._shard = ParquetShard(place, [self._column], cache)
+        self._shard = ParquetShard(place, [self._column], cache, argument="column")
         self._cache = cache
 
     @property

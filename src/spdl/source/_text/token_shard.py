@@ -56,8 +56,8 @@ class Options(NamedTuple):
             raise FormatError(f"{place}: its tokens are {dtype}, which are not ids of a vocabulary: see `vocab_size`")
         return dtype
 
-    def check_ids(self, place: Place, number: int, ids: Tokens) -> None:
-        """Check the ids of a document.
+    def check_ids(self, place: Place, where: str, ids: Tokens) -> None:
+        """Check some ids, of which a message says where they are in the file.
 
         Raises:
             FormatError: If one is not in the vocabulary.
@@ -67,7 +67,7 @@ class Options(NamedTuple):
         for wrong in (int(ids.max()), int(ids.min()) if ids.dtype.kind == "i" else 0):
             if not 0 <= wrong < self.vocab_size:
                 raise FormatError(
-                    f"{place}, document {number}, has the token {wrong}, and `vocab_size` is {self.vocab_size}: it is "
+                    f"{place}, {where}, has the token {wrong}, and `vocab_size` is {self.vocab_size}: it is "
                     "damaged, was made by another tokenizer, or has another `dtype` than its tokens",
                     path=place.path,
                 )
@@ -296,7 +296,7 @@ class TokenShard(abc.ABC):
         """
         if self.options.vocab_size is not None:
             for number, ids in zip(numbers, found, strict=True):
-                self.options.check_ids(self.place, number, ids)
+                self.options.check_ids(self.place, f"document {number}", ids)
         return found
 
 
@@ -354,7 +354,7 @@ class FlatShard(TokenShard):
                     found = self._load(self._parts, self.place, self.options)
                     if found.tokens is not None:
                         # Which finds most files of another tokenizer or type.
-                        self.options.check_ids(self.place, 0, found.tokens[:_LOOKED_AT])
+                        self.options.check_ids(self.place, "near its beginning", found.tokens[:_LOOKED_AT])
                     self._opened = found
         return self._opened
 
