@@ -303,11 +303,10 @@ def channel_counts(engine: Engine, writer: Node | Source, channel: Channel, read
     puts, gets = counters.put_times.counts.copy(), counters.get_times.counts.copy()
     occupied = counters.occupied_seconds
     if reader is None:
-        waiting = len(channel.entries)
-        taken = given - waiting
+        taken = given - channel.items()
         # Items whose wait was not noted have waited for nothing.
         gets[0] += max(0, taken - sum(gets))
-        occupied += max(0.0, (now if waiting else counters.emptied_at) - (counters.filled_at or now))
+        occupied += max(0.0, (now if channel.entries else counters.emptied_at) - (counters.filled_at or now))
     elif reader.counts_gets:
         stage = reader.counters
         taken = stage.completed + stage.failed + reader.running

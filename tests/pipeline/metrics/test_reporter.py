@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.metrics.lines import QUEUES, TASKS, Lines
-from tests.pipeline.support import source, wait_until
+from tests.pipeline.support import rests, source, wait_until
 
 from spdl.pipeline import (
     AsyncQueue,
@@ -256,10 +256,12 @@ class TestValues:
     """The values that need no known times; tests/pipeline/timed has the others."""
 
     def test_epochs_are_no_items(self, caplog: pytest.LogCaptureFixture) -> None:
-        pipeline = source([1, 2, 3], continuous=True).pipe(abs, name="op").aggregate(2).add_sink(1).build(num_threads=1)
+        pipeline = source([1, 2, 3], continuous=True).pipe(abs, name="op").aggregate(2).add_sink(4).build(num_threads=1)
         with pipeline.auto_stop():
             for _ in range(4):
                 assert list(pipeline.get_iterator(timeout=10)) == [[1, 2], [3]]
+            # So that there are ends of epochs in the sink.
+            assert wait_until(lambda: rests(pipeline))
         lines = Lines(caplog.records)
         assert lines.queue("sink").num_items == 8
         assert 12 <= lines.queue("src").num_items <= 40

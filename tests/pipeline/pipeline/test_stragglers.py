@@ -208,3 +208,29 @@ def test_stage_item_and_place_are_named(kind: str) -> None:
         assert "'slow', source item 2" in message
     if kind != "somebody's executor":
         assert "self.gate.wait(20)" in message
+
+
+def test_a_worker_that_only_ends_is_no_op() -> None:
+    op, end = Op(), Gate()
+
+    class Dropped:
+        def __call__(self, item: int) -> int:
+            return op.here(item)
+
+        def __del__(self) -> None:
+            end.wait(20)
+
+    pipeline = source([2]).pipe(Dropped(), name="slow").add_sink(9).build(num_threads=1)
+    pipeline.start()
+    assert op.gate.is_awaited()
+    with pytest.raises(TimeoutError, match=r"^1 op.*\nStage 'slow', source item 0"):
+        pipeline.stop(timeout=0)
+    op.gate.set()
+    # The last worker lets go of the op.
+    assert end.is_awaited()
+    with pytest.raises(TimeoutError) as caught:
+        pipeline.stop(timeout=0)
+    end.set()
+    pipeline.stop()
+    assert str(caught.value).startswith("0 op(s) of the pipeline still run")
+    assert "end.wait(20)" in str(caught.value)

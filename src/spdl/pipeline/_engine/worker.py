@@ -120,7 +120,7 @@ def serve(engine: Engine) -> None:
         engine.crash(error)
     if engine.forked:
         end_forked_child(engine)
-    _leave(engine, is_last=workers.leave(gate))
+    leave(engine, is_last=workers.leave(gate))
 
 
 def _open_page(engine: Engine) -> None:
@@ -248,7 +248,7 @@ def _clean_up(engine: Engine) -> bool:
     return True
 
 
-def _leave(engine: Engine, *, is_last: bool) -> None:
+def leave(engine: Engine, *, is_last: bool) -> None:
     """End the thread. Called with the lock held."""
     if engine.stopping:
         for node in engine.nodes:

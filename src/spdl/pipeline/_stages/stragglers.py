@@ -10,7 +10,7 @@ from types import FrameType
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
-from spdl.pipeline._engine.worker import serve
+from spdl.pipeline._engine.worker import leave, serve
 from spdl.pipeline._stages.executors import ExecutorNode
 from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Thread, get_ident
@@ -83,20 +83,34 @@ def _frames_of(awaited: object) -> Iterator[FrameType]:
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
     """Return the stage whose op this stack is in, and the item's root, or the source that is being closed."""
+    found = None
     while frame is not None:
-        # The node in a worker's main loop is the last one that it looked at, not one that is at work.
-        if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._") and frame.f_code is not serve.__code__:
-            names = frame.f_locals
-            node = names.get("node", names.get("self"))
-            if isinstance(node, Node) and node.engine is engine:
-                # Some frames have the item's root itself; others have an attempt or a generator that holds it.
-                holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
-                roots = (getattr(holder, "root", None) for holder in holders)
-                root = names.get("root", next((root for root in roots if root is not None), None))
-                return f"Stage {node.name!r}", root
-            if isinstance(node, Source) and node.engine is engine and node.closing:
-                return f"Source {node.name!r}, which is being closed", None
+        if frame.f_code is Engine.select.__code__:
+            # The thread looks for a stage to work on.
+            found = None
+        elif found is None and frame.f_code not in _NOT_AT_WORK:
+            found = _work_in(engine, frame)
         frame = frame.f_back
+    return found
+
+
+# The node in a worker's main loop is the last one that it looked at, and in its end one that it clears.
+_NOT_AT_WORK = (serve.__code__, leave.__code__)
+
+
+def _work_in(engine: Engine, frame: FrameType) -> tuple[str, Root | None] | None:
+    if not str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._"):
+        return None
+    names = frame.f_locals
+    node = names.get("node", names.get("self"))
+    if isinstance(node, Node) and node.engine is engine:
+        # Some frames have the item's root itself; others have an attempt or a generator that holds it.
+        holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
+        roots = (getattr(holder, "root", None) for holder in holders)
+        root = names.get("root", next((root for root in roots if root is not None), None))
+        return f"Stage {node.name!r}", root
+    if isinstance(node, Source) and node.engine is engine and node.closing:
+        return f"Source {node.name!r}, which is being closed", None
     return None
 
 
