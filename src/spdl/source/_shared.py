@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
+from spdl.source._orders.mixed import packed_parts
 from spdl.source._orders.order import random_order, refuse_batches
-from spdl.source._orders.packed import count_documents, rule_of
+from spdl.source._orders.packed import count_documents, documents_of, rule_of
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._orders.token_turns import digest_lengths
 from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
@@ -29,6 +30,7 @@ __all__ = [
     "count_nulls",
     "digest_lengths",
     "distinct_values",
+    "documents_of",
     "expand_paths",
     "find_in_torch",
     "find_rank",
@@ -39,6 +41,7 @@ __all__ = [
     "missing",
     "name_of",
     "open_columns",
+    "packed_parts",
     "place_of",
     "random_order",
     "read_apart",

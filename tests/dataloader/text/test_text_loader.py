@@ -14,7 +14,7 @@ from tests.dataloader.text.texts import END, documents_in, letters, needs_tokeni
 
 from spdl.dataloader import TextBatch, TextLoader, Tokenize
 from spdl.io import LoadError
-from spdl.source import EpochOrder, PackedOrder, SequentialOrder
+from spdl.source import EpochOrder, MixedOrder, PackedOrder, SequentialOrder
 from spdl.testing import assert_resumes_exactly
 
 ALGORITHMS = ("best-fit", "first-fit", "concat", "none")
@@ -308,6 +308,52 @@ def test_text_loader_takes_an_order_of_rows() -> None:
         alone(documents, 2, length=128, tokenizer=None, order=SequentialOrder(3))
     with pytest.raises(ValueError, match="an order of rows of 64 tokens"):
         alone(documents, 2, length=64, tokenizer=None, order=order)
+    with pytest.raises(ValueError, match="`align` must be 1, as in the `order`, got 4"):
+        alone(documents, 2, length=128, tokenizer=None, align=4, order=order)
+    with pytest.raises(ValueError, match="an order of the 59 documents of `source`, got 'one of 60: "):
+        alone(documents[1:], 2, length=128, tokenizer=None, order=order)
+
+
+def test_text_loader_takes_a_mix_of_rows_of_several_corpora() -> None:
+    documents = arrays(90)
+    parts = [documents[:30], documents[30:]]
+
+    def mixed(**options: Any) -> MixedOrder:
+        orders = [PackedOrder([len(each) for each in part], 128, seed=3) for part in parts]
+        return MixedOrder(orders, weights=[0.75, 0.25], seed=3, **options)
+
+    corpora = {"web": 30, "books": 60}
+    make = partial(alone, documents, batch_size=2, length=128, tokenizer=None, corpora=corpora)
+    order = mixed(num_samples=50)
+    loader = make(order=order)
+    rows = [row for batch in loader for row in rows_of(batch)]
+    assert [index for index, _ in rows] == list(range(50))
+    for number, (_, row) in zip(order.take(0, np.arange(50)).tolist(), rows, strict=True):
+        part, index = order.locate(number)
+        packed = order.parts[part].row(index)  # type: ignore[attr-defined]
+        pieces = zip(packed.documents.tolist(), packed.starts.tolist(), packed.stops.tolist(), strict=True)
+        tokens = np.concatenate([parts[part][document][start:stop] for document, start, stop in pieces])
+        assert row == tokens.astype(np.int32).tobytes().rstrip(b"\0")
+    statistics = loader.statistics()
+    web, books = (statistics.corpora[name] for name in ("web", "books"))
+    assert statistics.tokens.waiting == 0
+    assert statistics.tokens.delivered == web.delivered + books.delivered
+    assert 0.65 < web.delivered / statistics.tokens.delivered < 0.85
+    # A document comes with its first token.
+    once = make(order=mixed(repeat=False), batch_size=1)
+    begun = [number for batch in once for _, number, start, _ in batch.documents.tolist() if not start]
+    counts = once.statistics().corpora
+    assert counts["web"].documents == sum(number < 30 for number in begun)
+    assert counts["books"].documents == sum(number >= 30 for number in begun)
+
+    def resumed(rank: int, world_size: int, batch_size: int) -> TextLoader:
+        return make(batch_size=batch_size, order=mixed(num_samples=9), rank=rank, world_size=world_size)
+
+    assert_resumes_exactly(resumed, batch=(2,), items=rows_of)
+    lengths = [len(each) for each in parts[0]], [len(each) for each in parts[1]]
+    others = [PackedOrder(lengths[0], 128), PackedOrder(lengths[1], 128, algorithm="concat")]
+    with pytest.raises(ValueError, match="a mix of orders that pack in one way"):
+        make(order=MixedOrder(others, weights=[1, 1]))
 
 
 def test_text_loader_takes_the_tokens_of_a_batch_in_place_of_its_rows() -> None:

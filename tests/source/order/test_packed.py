@@ -262,6 +262,23 @@ def test_packed_order_can_be_mixed() -> None:
         assert sorted(documents) == list(range(40))
 
 
+def test_packed_orders_in_a_mix_have_their_rows_with_documents_that_follow_each_other() -> None:
+    sizes = [[3, 4, 5, 6] * 10, [2, 9] * 30]
+    orders = [PackedOrder(lengths, 10, seed=1) for lengths in sizes]
+    mix = MixedOrder(orders, weights=[1, 2], num_samples=200, seed=1)
+    numbers = mix.take(1, np.arange(200))
+    found = to_lists(mix.rows(numbers))
+    for number, row in zip(numbers.tolist(), found, strict=True):
+        part, index = mix.locate(number)
+        expected = to_lists(orders[part].row(index))[0]
+        assert row == [(document + part * len(sizes[0]), start, stop) for document, start, stop in expected]
+    assert mix.rows([]).offsets.tolist() == [0]
+    with pytest.raises(IndexError, match="positions must be from 0 to"):
+        mix.rows([mix.num_items])
+    with pytest.raises(TypeError, match=r"has no rows of documents: each of `parts` must be a PackedOrder"):
+        MixedOrder([orders[0], 50], weights=[1, 1]).rows([0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [

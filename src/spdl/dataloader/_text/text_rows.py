@@ -22,8 +22,8 @@ from spdl.io import PackedRows, RowWriter
 from spdl.io._shared import PackingCounts, PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
-from spdl.source import EpochOrder, PackedOrder
-from spdl.source._shared import count_documents, digest_lengths, rule_of
+from spdl.source import EpochOrder, MixedOrder, PackedOrder
+from spdl.source._shared import count_documents, digest_lengths, documents_of, packed_parts, rule_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,8 +113,10 @@ class KnownRows:
         self._finish = finish
         self._corpora = None if how.corpora is None else Corpora(how.corpora, len(lengths), records=False)
         self._whole: dict[str, TokenCounts] | None = None
-        own = None if order is None else _check_order(order, how, writers.longest.length)
-        self._order: PackedOrder = own or self._make_order(lengths, how)
+        if order is not None:
+            _check_order(order, how, len(lengths))
+        self._order: PackedOrder | MixedOrder = order or self._make_order(lengths, how)
+        self._rule = rule_of(packed_parts(self._order)[0])
 
     def _make_order(self, lengths: Any, how: How) -> PackedOrder:
         rule = how.rule
@@ -204,7 +206,7 @@ class KnownRows:
         mine = everything if positions.size == count else select_rows(everything, positions - start)
         sizes = everything.stops - everything.starts
         # All ranks have rows of one length. No row is empty.
-        length = rule_of(self._order).width(np.add.reduceat(sizes, everything.offsets[:-1]))
+        length = self._rule.width(np.add.reduceat(sizes, everything.offsets[:-1]))
         batch = self._writers[length](mine, self._source)
         made = self._finish(batch, mine, mine.documents, {"index": positions, "epoch": epoch, "failures": ()})
         delivered = int(sizes.sum())
@@ -212,17 +214,31 @@ class KnownRows:
         if self._corpora is not None:
             sums = self._corpora.sums(everything.documents, sizes)
             counts = counts._replace(corpora={name: TokenCounts(delivered=sums[name]) for name in sums})
-        if start == 0:
-            counts = counts.plus(_to_counts(self._order.counts), self._count_corpora())
+        if isinstance(self._order, MixedOrder):
+            counts = counts.plus(*self._count_begun(everything, counts))
+        elif start == 0:
+            counts = counts.plus(_to_counts(self._order.counts), self._count_corpora(self._order))
         return StepResult(step.end, made, cursor=counts.to_cursor())
 
-    def _count_corpora(self) -> dict[str, TokenCounts]:
+    def _count_begun(self, rows: PackedRows, counts: Tally) -> tuple[TokenCounts, dict[str, TokenCounts]]:
+        """Return the documents and tokens of some rows of a mix, whose epoch has a part of all documents, or more."""
+        begun = rows.documents[rows.starts == 0]
+        total = TokenCounts(documents=begun.size, tokens=counts.total.delivered)
+        if self._corpora is None:
+            return total, {}
+        begins = self._corpora.sums(begun, np.ones_like(begun))
+        delivered = counts.corpora.items()
+        return total, {
+            name: TokenCounts(documents=begins.get(name, 0), tokens=each.delivered) for name, each in delivered
+        }
+
+    def _count_corpora(self, order: PackedOrder) -> dict[str, TokenCounts]:
         """Return the counts of the documents of each corpus, which takes a look at all lengths."""
         if self._corpora is None:
             return {}
         if self._whole is None:
             bounds = zip(self._corpora.names, pairwise(self._corpora.starts.tolist()), strict=True)
-            self._whole = {name: _to_counts(count_documents(self._order, *each)) for name, each in bounds}
+            self._whole = {name: _to_counts(count_documents(order, *each)) for name, each in bounds}
         return self._whole
 
 
@@ -237,15 +253,24 @@ def _to_counts(counts: PackingCounts) -> TokenCounts:
     )
 
 
-def _check_order(order: Any, how: How, length: int) -> Any:
-    if not isinstance(order, PackedOrder):
-        accepted = "an `spdl.source.PackedOrder` of the lengths of token files, or None"
+def _check_order(order: Any, how: How, documents: int) -> None:
+    parts = packed_parts(order)
+    if not parts:
+        accepted = "an `spdl.source.PackedOrder` of the lengths of token files, a `MixedOrder` of several, or None"
         refuse(TypeError, "order", accepted, order)
     if how.shuffle:
         refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", how.shuffle)
-    if order.length != length:
-        refuse(ValueError, "order", f"an order of rows of {length} tokens, as `length` says", order)
-    return order
+    rules = {rule_of(part) for part in parts}
+    if len(rules) > 1:
+        refuse(ValueError, "order", "a mix of orders that pack in one way", ", ".join(rule.name for rule in rules))
+    (rule,) = rules
+    if rule.length != how.rule.length:
+        refuse(ValueError, "order", f"an order of rows of {how.rule.length} tokens, as `length` says", order)
+    if rule.align != how.rule.align:
+        refuse(ValueError, "align", f"{rule.align}, as in the `order`", how.rule.align)
+    packed = sum(map(documents_of, parts))
+    if packed != documents:
+        refuse(ValueError, "order", f"an order of the {documents} documents of `source`", f"one of {packed}: {order}")
 
 
 class StreamedRows:

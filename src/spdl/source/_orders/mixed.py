@@ -15,11 +15,14 @@ from spdl._random_key import random_key
 from spdl.source._orders.corpus import Corpus, Phase
 from spdl.source._orders.item_turns import ItemTurns
 from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, refuse_batches
+from spdl.source._orders.packed import PackedOrder, documents_of, put_together
 from spdl.source._orders.token_turns import TokenTurns
 from spdl.source._orders.weighted import to_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from spdl.io import PackedRows
 
 Unit: TypeAlias = Literal["items", "tokens"]
 
@@ -288,6 +291,44 @@ class MixedOrder:
             )
         return indices
 
+    def rows(self, numbers: Sequence[int] | NDArray[np.int64], /) -> PackedRows:
+        """Return what is in some rows, if all parts are `PackedOrder`. Threads may call it at once.
+
+        Args:
+            numbers: Numbers that `take`, or a sampler of this order, returned.
+
+        Returns:
+            The rows. Their documents are numbered as in the data of the parts put one after the other, such as
+            ``TokenFiles([*first, *second])``.
+
+        Raises:
+            TypeError: If a part is another order.
+            IndexError: If a number is no such number.
+            RuntimeError: If the lengths of a part are not those that it was made for.
+
+        Example:
+            >>> from spdl.source import MixedOrder, PackedOrder
+            >>> mix = MixedOrder([PackedOrder([3, 2], 5), PackedOrder([4, 4], 5)], weights=[1, 1])
+            >>> mix.rows([0, mix.num_items - 1]).documents.max() >= 2
+            np.True_
+        """
+        orders = packed_parts(self)
+        if not orders:
+            raise TypeError(f"{self!r} has no rows of documents: each of `parts` must be a PackedOrder.")
+        numbers = np.asarray(numbers, np.int64).reshape(-1)
+        check_positions(numbers, self._starts[-1])
+        parts = np.searchsorted(self._starts, numbers, side="right") - 1
+        found = []
+        begin = 0
+        for part, order in enumerate(orders):
+            here = np.flatnonzero(parts == part)
+            # The first one also if there are no numbers.
+            if here.size or not part:
+                rows = order.rows(numbers[here] - self._starts[part])
+                found.append((here, rows._replace(documents=rows.documents + begin)))
+            begin += documents_of(order)
+        return put_together(numbers.size, found)
+
     def drawn(self, epoch: int, position: int) -> tuple[list[int], list[int] | None]:
         """Return how much of each part was drawn before a position, former stages included.
 
@@ -334,6 +375,13 @@ class MixedOrder:
 
     def __repr__(self) -> str:
         return f"MixedOrder of {len(self.parts)} parts: {self.fingerprint}"
+
+
+def packed_parts(order: EpochOrder) -> list[PackedOrder]:
+    """Return the orders whose rows an order yields; nothing if it yields others than rows."""
+    parts = order.parts if isinstance(order, MixedOrder) else (order,)
+    packed = [part for part in parts if isinstance(part, PackedOrder)]
+    return packed if len(packed) == len(parts) else []
 
 
 def _to_order(part: int | EpochOrder, number: int, seed: int) -> EpochOrder:

@@ -201,7 +201,7 @@ class PackedOrder:
         for key in np.unique(keys).tolist():
             here = np.flatnonzero(keys == key)
             parts.append((here, select_rows(self._exchanged(*divmod(key, self._num_windows)), rows[here])))
-        return _put_together(numbers.size, parts)
+        return put_together(numbers.size, parts)
 
     def row(self, number: int, /) -> PackedRows:
         """Return what is in one row; see `rows`.
@@ -295,6 +295,11 @@ def rule_of(order: PackedOrder) -> PackingRule:
     return order._rule  # noqa: SLF001 - on its behalf.
 
 
+def documents_of(order: PackedOrder) -> int:
+    """Return the number of documents that an order packs."""
+    return int(order._lengths.size)  # noqa: SLF001
+
+
 def count_documents(order: PackedOrder, first: int, last: int) -> PackingCounts:
     """Return the counts of the documents from one to before another, as far as they follow from their lengths alone."""
     found = PackingCounts(order.length)
@@ -321,8 +326,8 @@ def _digest(lengths: NDArray[np.int64]) -> int:
     return int.from_bytes(blake2b(content.data, digest_size=8).digest(), "little")
 
 
-def _put_together(size: int, parts: Sequence[tuple[NDArray[np.int64], PackedRows]]) -> PackedRows:
-    """Return the rows of several windows. Each part has the places of its rows in the result."""
+def put_together(size: int, parts: Sequence[tuple[NDArray[np.int64], PackedRows]]) -> PackedRows:
+    """Return the rows of several windows or orders. Each part has the places of its rows in the result."""
     places = np.concatenate([places for places, _ in parts])
     columns = [np.concatenate([rows[column] for _, rows in parts]) for column in range(3)]
     counts = np.concatenate([np.diff(rows.offsets) for _, rows in parts])
