@@ -119,7 +119,8 @@ class TestSignals:
         """The handler interrupts the reader at any step, also where an item was popped and not returned yet."""
 
         def make() -> PipelineBuilder[Any, Any]:
-            return source(range(100_000)).aggregate(2).add_sink(8) if batched else source(range(100_000)).add_sink(8)
+            # More than can be read until there were enough signals.
+            return source(range(10**9)).aggregate(2).add_sink(8) if batched else source(range(10**9)).add_sink(8)
 
         pipeline = make().build(num_threads=1)
         got: list[Any] = []

@@ -88,19 +88,16 @@ class TestPasses:
     def test_leaving_it_at_once_closes_it_too(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         items = iterate_in_subprocess(Logged(log, 1000))
-        for _ in range(30):
-            iter(items)
-        assert list(items) == list(range(1000))
-        for _ in range(30):
-            iter(items)
+        for _ in range(2):
+            for _ in range(30):
+                iter(items)
+            assert list(items) == list(range(1000))
 
         def left_open() -> int:
             lines = log.read_text().splitlines()
             return lines.count("0") - lines.count("closed")
 
         assert wait_until(lambda: not left_open())
-        time.sleep(0.1)
-        assert not left_open()
 
     def test_many_begun_and_never_read(self) -> None:
         items = iterate_in_subprocess(Numbers(100))
