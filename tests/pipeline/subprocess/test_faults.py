@@ -135,6 +135,7 @@ class TestWorkerIsKilled:
 
 class TestWorkerIsStopped:
     def test_it_is_noticed_by_the_timeout_and_killed(self) -> None:
+        begun: Iterator[Any] = iter(())
         pid = 0
         while not pid:
             # The process has to begin in that time as well, and on a busy machine it may not.
