@@ -28,7 +28,7 @@ from spdl.io._image.views import (
     load_image_views,
     make_pixel_augment,
 )
-from spdl.io._text.packing import PackingCounts, PackingRule, select_rows, sum_counts
+from spdl.io._text.packing import PackingCounts, PackingRule, check_too_long, select_rows, sum_counts
 from spdl.io._text.pad import Padding
 from spdl.io._text.rows import PackedRow, PackedRows
 
@@ -57,6 +57,7 @@ __all__ = [
     "check_is_object",
     "check_pages",
     "check_regular",
+    "check_too_long",
     "decompressed",
     "describe",
     "erase_rectangles",

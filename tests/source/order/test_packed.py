@@ -300,7 +300,12 @@ def test_packed_orders_in_a_mix_have_their_rows_with_documents_that_follow_each_
         (([3], 4), {"too_long": "truncate"}, ValueError, "`too_long` must be 'error' or 'drop'"),
         (([3], 4), {"window": 0}, ValueError, "`window` must be"),
         (([3], 4), {"data": 5}, TypeError, "`data` must be a str"),
-        (([3, 9, 5], 4), {"split": "never"}, ValueError, r"lengths\[1\] is 9, more than the 4 tokens .* split='long'"),
+        (
+            ([3, 9, 5], 4),
+            {"split": "never"},
+            ValueError,
+            r"lengths\[1\] is 9 tokens, more than the 4 .* split='long'",
+        ),
     ],
 )
 def test_packed_order_refuses_what_makes_no_sense(

@@ -46,7 +46,22 @@ class Column(abc.ABC):
         return np.empty(0, np.int64)
 
 
-class Numbers(Column):
+class Scalars(Column):
+    """A number for each row."""
+
+    dtype: np.dtype[Any]
+    _null = 0
+    """The number of a null, which its mask shows."""
+
+    def view(self, array: Any) -> NDArray[Any]:
+        """Return rows as an array that may share their memory."""
+        return _view(array.fill_null(self._null) if array.null_count else array, self.dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        return _own(self.view(array))
+
+
+class Numbers(Scalars):
     """Integers, floats and what has a number: bools, times, decimals."""
 
     def __init__(self, name: str, type_: Any, fill: Any = None) -> None:
@@ -63,19 +78,12 @@ class Numbers(Column):
         found = _to_numbers(array, self._kept)
         return found if self.fill is None else found.fill_null(self._scalar)
 
-    def view(self, array: Any) -> NDArray[Any]:
-        """Return rows as an array that may share their memory."""
-        # Zeros are not a guess: the mask shows them.
-        return _view(array.fill_null(0) if array.null_count else array, self.dtype)
 
-    def to_numpy(self, array: Any) -> NDArray[Any]:
-        return _own(self.view(array))
-
-
-class Codes(Column):
+class Codes(Scalars):
     """Text as its places in a dictionary."""
 
     dtype = np.dtype(np.int32)
+    _null = -1
 
     def __init__(self, name: str, values: Any, fill: Any = None) -> None:
         super().__init__(name, fill)
@@ -93,18 +101,11 @@ class Codes(Column):
         codes = places.take(text.indices)
         return codes if self.fill is None else codes.fill_null(self.fill)
 
-    def view(self, array: Any) -> NDArray[Any]:
-        """Return rows as an array that may share their memory."""
-        return _view(array.fill_null(-1) if array.null_count else array, self.dtype)
-
-    def to_numpy(self, array: Any) -> NDArray[Any]:
-        return _own(self.view(array))
-
 
 class Lists(Column):
     """Lists of any length, of numbers or text."""
 
-    def __init__(self, name: str, element: Numbers | Codes, fill: Any = None) -> None:
+    def __init__(self, name: str, element: Scalars, fill: Any = None) -> None:
         super().__init__(name, fill)
         self._element = element
 
@@ -133,7 +134,7 @@ class Lists(Column):
 class Vectors(Column):
     """Lists of one length as the rows of a matrix."""
 
-    def __init__(self, name: str, element: Numbers | Codes, size: int, fill: Any = None) -> None:
+    def __init__(self, name: str, element: Scalars, size: int, fill: Any = None) -> None:
         super().__init__(name, fill)
         self._element = element
         self._size = size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from spdl.dataloader._table.columns import Codes, Column, Numbers
+from spdl.dataloader._table.columns import Column, Scalars
 from spdl.io._shared import pack_columns
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Packing:
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        packed = [column for column in columns if isinstance(column, Numbers | Codes)]
+        packed = [column for column in columns if isinstance(column, Scalars)]
         # The widest come first, so all are aligned.
         self._columns = sorted(packed, key=lambda column: -column.dtype.itemsize)
         # By numbers: numpy changes some names.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from spdl._check import check_choice, check_str, positive, refuse
-from spdl.io._shared import PackedRow, PackedRows, PackingCounts, PackingRule, sum_counts
+from spdl._check import check_str, positive, refuse
+from spdl.io._shared import PackedRow, PackedRows, PackingCounts, PackingRule, check_too_long, sum_counts
 from spdl.pipeline.defs import Aggregator
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         corpus: str = "corpus",
     ) -> None:
         self._rule = PackingRule.of(length, algorithm=algorithm, split=split, align=align)
-        check_choice("too_long", too_long, ("error", "drop"))
-        self._drops = too_long == "drop"
+        self._drops = check_too_long(too_long)
         self._window = positive("window", window)
         self._keys = (
             check_str("tokens", tokens),
@@ -111,12 +110,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
         document = self._read(item)
         size = document.tokens.size
         if size > self._rule.length and self._rule.split == "never" and not self._drops:
-            msg = (
-                f"document {self.counts.documents + len(self._gathered)} has {size} tokens, more than the "
-                f"{self._rule.length} of a row. Pass split='long' to divide such documents among rows, or "
-                "too_long='drop' to leave them out."
-            )
-            raise ValueError(msg)
+            self._rule.refuse_too_long(f"document {self.counts.documents + len(self._gathered)} has {size} tokens")
         self._gathered.append(document)
         return self._pack() if len(self._gathered) >= self._size else None
 

@@ -293,10 +293,7 @@ class Packer:
         too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
         if too_long.size and not self._drops:
             index = self._indices[len(self._indices) - sizes.size + int(sizes.argmax())]
-            raise ValueError(
-                f"Document {index} has {too_long.max()} tokens, more than the {self._rule.length} of a row. Pass "
-                "split='long' to divide such documents among rows, or too_long='drop' to leave them out."
-            )
+            self._rule.refuse_too_long(f"Document {index} has {too_long.max()} tokens")
         corpora: dict[str, TokenCounts] = {}
         for name in dict.fromkeys([*names, *self._failed]):
             if name is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from spdl._check import check_choice, check_flag, check_int, positive, refuse
+from spdl._check import check_flag, check_int, positive, refuse
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import EpochLoader
 from spdl.dataloader._loader.failures import UserCode
@@ -21,7 +21,7 @@ from spdl.dataloader._text.packer import StreamSteps
 from spdl.dataloader._text.text_batch import TextBatch
 from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows, Writers
 from spdl.io import PackedRows
-from spdl.io._shared import PackingRule
+from spdl.io._shared import PackingRule, check_too_long
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
@@ -289,12 +289,6 @@ class TextLoader(EpochLoader[TextBatch]):
 
 _SOURCE = "Documents are read there if `source` is an iterable: a sequence is read in `num_threads` threads."
 _TRANSFER = StageArguments(unit="batch", otherwise="One thread copies to the device, which no argument changes.")
-
-
-def check_too_long(too_long: str) -> bool:
-    """Return whether documents that are too long are dropped."""
-    check_choice("too_long", too_long, ("error", "drop"))
-    return too_long == "drop"
 
 
 def _count_rows(batch_size: int | None, tokens_per_batch: int | None, rule: PackingRule) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from spdl._check import check_choice, check_int, refuse
 from spdl.io._common.native import native
@@ -88,6 +88,13 @@ class PackingRule(NamedTuple):
         """The part of a fingerprint that belongs to the rule."""
         return f"{self.algorithm} into {self.length}, split={self.split}, align={self.align}"
 
+    def refuse_too_long(self, has: str) -> NoReturn:
+        """Raise a ValueError about a document that is longer than a row, given how many tokens it has."""
+        raise ValueError(
+            f"{has}, more than the {self.length} of a row. Pass split='long' to divide such documents among rows, or "
+            "too_long='drop' to leave them out."
+        )
+
     def width(self, used: NDArray[np.int64]) -> int:
         """Return how long rows are of which these numbers of tokens are used: with "none", as the longest needs."""
         if self.algorithm != "none" or not used.size:
@@ -130,6 +137,12 @@ class PackingRule(NamedTuple):
 def select_rows(rows: PackedRows, numbers: NDArray[np.int64]) -> PackedRows:
     """Return some of the rows."""
     return PackedRows(*native.select_rows(*rows, numbers))
+
+
+def check_too_long(too_long: object) -> bool:
+    """Return whether documents that are too long for a row are dropped, and not an error."""
+    check_choice("too_long", too_long, ("error", "drop"))
+    return too_long == "drop"
 
 
 def check_align(length: int, align: object) -> int:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from spdl._check import check_choice, check_flag, check_int, check_str, positive, refuse
+from spdl._check import check_flag, check_int, check_str, positive, refuse
 from spdl._cores import available_cores
 from spdl._random_key import random_key
-from spdl.io._shared import CachePath, PackedRows, PackingCounts, PackingRule, kept_arrays, select_rows, sum_counts
+from spdl.io._shared import (
+    CachePath,
+    PackedRows,
+    PackingCounts,
+    PackingRule,
+    check_too_long,
+    kept_arrays,
+    select_rows,
+    sum_counts,
+)
 from spdl.source._orders.block_shuffled import BlockShuffledOrder
 from spdl.source._orders.order import KeyedPermutation, Recent, SequentialOrder, check_positions, random_order
 
@@ -106,8 +115,7 @@ class PackedOrder:
         cache: CachePath = None,
     ) -> None:
         self._rule = PackingRule.of(length, algorithm=algorithm, split=split, align=align)
-        check_choice("too_long", too_long, ("error", "drop"))
-        self._drops = too_long == "drop"
+        self._drops = check_too_long(too_long)
         self.seed = check_int("seed", seed, least=None)
         self._shuffles = check_flag("shuffle", shuffle)
         self._lengths = _to_lengths(lengths)
@@ -239,12 +247,7 @@ class PackedOrder:
         documents, lengths, rows = self._pack(window)
         counts = self._rule.account(lengths, rows)
         if counts.too_long_documents and not self._drops:
-            document = int(documents[lengths.argmax()])
-            msg = (
-                f"lengths[{document}] is {lengths.max()}, more than the {self._rule.length} tokens of a row. Pass "
-                "split='long' to divide such documents among rows, or too_long='drop' to leave them out."
-            )
-            raise ValueError(msg)
+            self._rule.refuse_too_long(f"lengths[{int(documents[lengths.argmax()])}] is {lengths.max()} tokens")
         return counts, _digest(lengths)
 
     def _pack(self, window: int) -> _Window:
