@@ -208,7 +208,8 @@ def measure(
         sleeps=None if times is None else times.sleeps / feed.seconds / concurrency,
     )
     if num_inputs > len(items):
-        del outputs[max(1, round(num_outputs * len(items) / num_inputs)) :]
+        # Rounded down: the last result of an aggregator is a batch that the end of the measurement has cut short.
+        del outputs[max(1, num_outputs * len(items) // num_inputs) :]
     return Measurement(stats, outputs, failure)
 
 

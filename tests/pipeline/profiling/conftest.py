@@ -25,6 +25,12 @@ def patient(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def brief(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End measurements as soon as there were enough items."""
+    monkeypatch.setattr(_measure, "_LEAST_SECONDS", 0)
+
+
+@pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure stages only at a concurrency of 1, which keeps results in the order of the items."""
     monkeypatch.setattr(_profile, "_CONCURRENCIES", (1,))
