@@ -84,7 +84,7 @@ def received(batches: list[dict[str, Any]]) -> list[Any]:
     return [{name: np.asarray(value).tolist() for name, value in batch.items()} for batch in batches]
 
 
-@pytest.mark.parametrize("algorithm", ["best-fit", "first-fit", "concat"])
+@pytest.mark.parametrize("algorithm", ["best-fit", "first-fit", "concat", "none"])
 def test_pack_resumes_exactly_at_every_cut(algorithm: Any) -> None:
     whole = Pack(20, algorithm=algorithm, window=40)
     with build(algorithm, whole).auto_stop() as pipeline:

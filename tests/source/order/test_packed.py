@@ -158,7 +158,7 @@ def test_packed_order_takes_rows_of_every_length(algorithm: Any) -> None:
         assert order.counts.packed_tokens == lengths.sum() == sizes.sum()
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "none"])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 5])
 def test_packed_order_resumes_at_every_cut(algorithm: Any, world_size: int) -> None:
     lengths = [(37 * number) % 41 for number in range(60)]
