@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.dataloader.media.image_loading import COUNT, make
 from tests.dataloader.media.test_geometry import SIZES, affine_fields, augments
@@ -17,7 +17,7 @@ from tests.dataloader.media.test_pixel_changes import ppm
 from tests.dataloader.media.torchvision_steps import by_torchvision, make_picture
 from tests.io.images import make_jpeg
 
-from spdl.dataloader import Boxes, Geometry, ImageAugment, Keypoints, Mask, RandAugment, TrivialAugment
+from spdl.dataloader import Boxes, Geometry, ImageAugment, Keypoints, Mask, RandAugment, TrivialAugment, Values
 
 STILL = ImageAugment(scale=None, flip=0)
 STAYS: dict[str, Any] = {"rotate": 0.0, "translate": 0.0, "shear": 0.0, "affine_scale": (1.0, 1.0)}
@@ -169,11 +169,9 @@ def test_affine_needs_no_targets_and_does_not_change_other_draws() -> None:
         assert linear[0, 0] >= np.cos(np.radians(20)) - 1e-9
 
 
-def by_policy(canvas: Any, steps: list[tuple[str, float]]) -> tuple[tuple[Any, Any], Any]:
-    """Return a canvas (H, W) of ids after the steps that move pixels, which of them are certain, and the whole map."""
-    height, width = canvas.shape
-    whole = np.eye(3)
-    certain = np.ones(canvas.shape, bool)
+def policy_maps(steps: list[tuple[str, float]], width: int, height: int) -> list[Any]:
+    """Return the maps of the steps that move pixels, (3, 3) each."""
+    found = []
     for name, value in steps:
         sine, cosine = np.sin(np.radians(value)), np.cos(np.radians(value))
         middle = np.array([width / 2, height / 2])
@@ -187,9 +185,17 @@ def by_policy(canvas: Any, steps: list[tuple[str, float]]) -> tuple[tuple[Any, A
             "translate_y": [[1, 0, 0], [0, 1, value]],
             "rotate": rotation,
         }
-        if name not in maps:
-            continue
-        matrix = np.vstack([maps[name], [0, 0, 1]])
+        if name in maps:
+            found.append(np.vstack([maps[name], [0, 0, 1]]))
+    return found
+
+
+def by_policy(canvas: Any, steps: list[tuple[str, float]]) -> tuple[tuple[Any, Any], Any]:
+    """Return a canvas (H, W) of ids after the steps that move pixels, which of them are certain, and the whole map."""
+    height, width = canvas.shape
+    whole = np.eye(3)
+    certain = np.ones(canvas.shape, bool)
+    for matrix in policy_maps(steps, width, height):
         x, y = origins(matrix, height, width)
         canvas, sure = nearest(canvas, x, y, 255)
         moved, _ = nearest(certain, x, y, 1)
@@ -229,6 +235,94 @@ def test_policy_moves_targets_with_its_image(policy: Any) -> None:
         )
         moved += not np.array_equal(matrix, np.eye(3))
     assert moved > count / 5
+
+
+GRID = [[x, y, 2] for x in np.linspace(0.3, 39.7, 9) for y in np.linspace(0.3, 29.7, 9)]
+CUT: dict[str, Any] = {
+    "boxes": Boxes(),
+    "number": Values(of="boxes"),
+    "grid": Keypoints(len(GRID), visibility=True),
+}
+
+
+def hulls(matrix: Any, boxes: Any, size: tuple[int, int]) -> Any:
+    """Return the upright boxes around moved ones, clipped to the size."""
+    corners = np.array(boxes).reshape(-1, 4)[:, [[0, 1], [2, 1], [0, 3], [2, 3]]]
+    moved = corners @ matrix[:2, :2].T + matrix[:2, 2]
+    return np.clip(np.hstack([moved.min(1), moved.max(1)]), 0, [*size, *size])
+
+
+def inside(points: Any, size: tuple[int, int], margin: float) -> Any:
+    return ((points > margin) & (points < np.array(size) - margin)).all(-1)
+
+
+@given(
+    augment=augments(),
+    affine=affine_fields(),
+    boxes=st.lists(st.tuples(*[st.floats(0, 30)] * 2, *[st.floats(1, 30)] * 2), max_size=4),
+    size=SIZES,
+    least=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 999),
+)
+def test_affine_does_not_bring_back_what_a_crop_cut_off(  # noqa: PLR0917 - as many are drawn.
+    augment: ImageAugment, affine: dict[str, Any], boxes: list[Any], size: tuple[int, int], least: float, seed: int
+) -> None:
+    source = [
+        {
+            "image": ppm(np.zeros((30, 40, 3), np.uint8)),
+            "boxes": [[x, y, x + width, y + height] for x, y, width, height in boxes],
+            "number": list(range(len(boxes))),
+            "grid": [GRID],
+        }
+    ]
+    cut, moved = (
+        next(iter(make(source, augment=replace(augment, **fields), size=size, seed=seed, targets=targets, mode="pad")))
+        for fields, targets in ((STAYS, CUT), (affine, {**CUT, "boxes": Boxes(min_visibility=least)}))
+    )
+    expected = hulls(between(cut.geometry[0], moved.geometry[0]), cut.boxes[0], size)
+    sides = expected[:, 2:] - expected[:, :2]
+    whole = moved.geometry[0].boxes(np.array(source[0]["boxes"], float).reshape(-1, 4)[cut.number[0]])
+    spare = sides.prod(1) - least * (whole[:, 2:] - whole[:, :2]).prod(1)
+    # What lies on a limit may fall on either side of it.
+    assume(not ((sides > 1e-4) & (sides < 1e-2)).any() and not (least and (abs(spare) < 1e-2).any()))
+    kept = (sides > 1e-3).all(1) & (spare > -1e-2)
+    assert moved.number[0].tolist() == cut.number[0][kept].tolist()
+    np.testing.assert_allclose(moved.boxes[0], expected[kept], atol=1e-3)
+    places = moved.geometry[0].points(np.array(GRID)[:, :2])
+    was, stays = (batch.grid[0][0, :, 2] > 0 for batch in (cut, moved))
+    assert not stays[~was | ~inside(places, size, -1e-2)].any()
+    assert stays[was & inside(places, size, 1e-2) & inside(cut.grid[0][0, :, :2], size, 1e-2)].all()
+
+
+def test_policy_does_not_bring_back_what_one_of_its_moves_cut_off() -> None:
+    augment, size, count = replace(STILL, policy=RandAugment(num_ops=3, magnitude=25)), (40, 30), 60
+    boxes = [[0, 0, 12, 9], [10, 12, 30, 20], [25, 18, 40, 30]]
+    sample = {"image": ppm(make_picture((40, 30))), "boxes": boxes, "number": [0, 1, 2], "grid": [GRID]}
+    (batch,) = make([sample] * count, count, size=size, seed=3, augment=augment, targets=CUT, mode="stretch")
+    lost = 0
+    for number in range(count):
+        points = np.array(GRID)[:, :2]
+        left, at_edge, around = np.zeros(len(GRID), bool), np.zeros(len(GRID), bool), np.array(boxes, float)
+        for matrix in policy_maps(augment.steps(number, seed=3, epoch=0, size=size), *size):
+            points = points @ matrix[:2, :2].T + matrix[:2, 2]
+            left |= ~inside(points, size, 0)
+            at_edge |= inside(points, size, -1e-2) & ~inside(points, size, 1e-2)
+            around = hulls(matrix, around, size)
+        shown = batch.grid[number][0, :, 2] > 0
+        np.testing.assert_array_equal(shown[~at_edge], ~left[~at_edge])
+        lost += int((left & inside(points, size, 1e-2)).sum())
+        for place, box in zip(batch.number[number], batch.boxes[number], strict=True):
+            assert (box[:2] >= around[place, :2] - 1e-3).all()
+            assert (box[2:] <= around[place, 2:] + 1e-3).all()
+        # Each box has all that can be seen of it.
+        first = np.array(GRID)[:, None, :2]
+        within = ((first > np.array(boxes)[:, :2]) & (first < np.array(boxes)[:, 2:])).all(-1)
+        for place, owned in enumerate(within.T):
+            for point in batch.grid[number][0, owned & shown & ~at_edge, :2]:
+                box = batch.boxes[number][batch.number[number] == place][0]
+                assert (point >= box[:2] - 1e-3).all()
+                assert (point <= box[2:] + 1e-3).all()
+    assert lost > count
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataloader.media.image_loading import BROKEN, COUNT, make
-from tests.dataloader.media.test_geometry import moving, places
+from tests.dataloader.media.test_geometry import augments, places
 
 from spdl.dataloader import Boxes, ImageAugment, InstanceMasks, Jagged, Keypoints, Mask, Polygons, Values
 from spdl.io import LoadError
@@ -55,7 +55,7 @@ def expected_boxes(boxes: Any, geometry: Geometry, min_visibility: float) -> tup
 
 @given(
     boxes=st.lists(BOXES, min_size=1, max_size=3),
-    augment=moving(),
+    augment=augments(),
     formats=st.tuples(*[st.sampled_from(["xyxy", "xywh", "cxcywh"])] * 2),
     min_visibility=st.sampled_from([0.0, 0.3, 1.0]),
     seed=st.integers(0, 99),
@@ -93,7 +93,7 @@ def written(boxes: Any, form: str) -> list[Any]:
 PEOPLE = st.lists(st.lists(st.tuples(SIDES, SIDES, st.sampled_from([0, 1, 2])), min_size=3, max_size=3), max_size=3)
 
 
-@given(people=PEOPLE, augment=moving(), seed=st.integers(0, 99))
+@given(people=PEOPLE, augment=augments(), seed=st.integers(0, 99))
 def test_keypoints_are_those_of_the_matrix(people: list[Any], augment: ImageAugment, seed: int) -> None:
     plain = [point[:2] for person in people for point in person]
     targets = {"people": Keypoints(3, visibility=True, swap=[(2, 1)]), "points": Keypoints()}

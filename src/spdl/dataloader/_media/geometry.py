@@ -109,6 +109,39 @@ class Geometry:
         return (points[..., None, :] * matrix[:, :2]).sum(-1) + matrix[:, 2]
 
 
+def canvases(geometry: Geometry, place: Place) -> list[Geometry]:
+    """Return the way of an image to its first canvas, and to what each move makes of that.
+
+    What leaves a canvas is cut off: no later move brings it back.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    ways = [geometry]
+    for move in reversed(place.moves):
+        back = _way_back(move)
+        matrix = back[:, :2] @ ways[-1].matrix + np.pad(back[:, 2:], ((0, 0), (2, 0)))
+        ways.append(Geometry(matrix, geometry.original, geometry.size))
+    return ways[::-1]
+
+
+def between(before: Geometry, after: Geometry) -> Geometry:
+    """Return the way from one canvas of an image to another one."""
+    import numpy as np  # noqa: PLC0415
+
+    back = before.inverse().matrix
+    matrix = after.matrix[:, :2] @ back + np.pad(after.matrix[:, 2:], ((0, 0), (2, 0)))
+    return Geometry(matrix, before.size, after.size)
+
+
+def _way_back(move: Move) -> NDArray[np.float64]:
+    """Return the map of a move in pixels from the edge of a canvas, as a geometry counts them."""
+    import numpy as np  # noqa: PLC0415
+
+    back = np.reshape(move, (2, 3)).astype(np.float64)
+    back[:, 2] += 0.5 - back[:, :2].sum(1) / 2
+    return back
+
+
 # Left and right, top and bottom.
 _CORNERS = [[0, 1], [2, 1], [0, 3], [2, 3]]
 
@@ -268,10 +301,8 @@ class GeometryRule:
             found[0] = [-across, -down, self.size[0] - shift]
         matrix = np.array(found)
         for move in place.moves:
-            back = np.reshape(move, (2, 3))
-            # It counts from the middle of a pixel, and a geometry from its edge.
-            shift = back[:, 2] + 0.5 - back[:, :2].sum(1) / 2
-            matrix = np.linalg.inv(back[:, :2]) @ (matrix - np.pad(shift[:, None], ((0, 0), (2, 0))))
+            back = _way_back(move)
+            matrix = np.linalg.inv(back[:, :2]) @ (matrix - np.pad(back[:, 2:], ((0, 0), (2, 0))))
         return Geometry(matrix, original, self.size)
 
     def _fit(self, draw: _Draw, size: Size, *, flip: bool) -> Place:

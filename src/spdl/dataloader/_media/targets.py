@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, check_str, positive, refuse, show
+from spdl.dataloader._media.geometry import between, canvases
 from spdl.dataloader._media.sample_fields import to_array
 from spdl.io import coco_masks, to_numpy
 from spdl.io._shared import check_pages, load_masks
@@ -128,8 +130,9 @@ class Boxes(Target):
 
     A sample's value is a list of boxes or an array (N, 4), in pixels of the original image, from its left and upper
     edge. In a batch they are float32 (N, 4), in pixels of the image there. They are clipped to what can be seen of the
-    image: none reaches into a border. A box that has no area there, or is thinner than a thousandth of a pixel, is
-    dropped, together with the rows of other fields that belong to it.
+    image: none reaches into a border, unless an affine map or a policy turns it: it becomes the smallest upright one
+    around its four corners. A box that has no area there, or is thinner than a thousandth of a pixel, is dropped,
+    together with the rows of other fields that belong to it.
 
     Args:
         format: ``"xyxy"``: left, top, right and bottom; ``"xywh"``: left, top, width and height, as COCO has it;
@@ -184,8 +187,17 @@ class Boxes(Target):
 
         # In a turned image, nothing upright has the borders of the photo.
         own = np.clip(boxes, 0, 2 * geometry.original)
-        shown = np.clip(self._move(own, geometry, place), 0, 2 * geometry.size)
-        shown[(_sides(own) == 0).any(1)] = 0
+        gone = (_sides(own) == 0).any(1)
+        first, *ways = canvases(geometry, place)
+        shown = np.clip(first.boxes(own), 0, 2 * first.size)
+        if ways:
+            whole = geometry.boxes(first.inverse().boxes(shown))
+            for before, after in itertools.pairwise((first, *ways)):
+                gone |= (_sides(shown) < _THINNEST).any(1)
+                shown = np.clip(between(before, after).boxes(shown), 0, 2 * after.size)
+            # Both are around what can be seen. Each turn makes a box larger, and the whole way cuts nothing off.
+            shown = np.hstack([np.maximum(shown[:, :2], whole[:, :2]), np.minimum(shown[:, 2:], whole[:, 2:])])
+        shown[gone] = 0
         return self._select(self._move(boxes, geometry, place), shown)
 
     def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
@@ -271,13 +283,16 @@ class Keypoints(Target):
         numbers = 3 if self.visibility else 2
         return _floats(value, (numbers,) if self.count is None else (self.count, numbers))
 
-    def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:  # noqa: ARG002 - of the base.
+    def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:
         import numpy as np  # noqa: PLC0415
 
         points, more = rows[..., :2], rows[..., 2:]
         if self.visibility:
-            # What lies outside of the original is not in its border either.
+            # What lies outside of the original is not in its border either, nor is what left a canvas.
             more = more * ((points >= 0) & (points < geometry.original)).all(-1, keepdims=True)
+            for way in canvases(geometry, place)[:-1]:
+                there = way.points(points)
+                more = more * ((there >= 0) & (there < way.size)).all(-1, keepdims=True)
         moved = self._hide(np.concatenate([geometry.points(points), more], -1), geometry.size)
         if geometry.mirrors and self.swap:
             order = np.arange(self.count or 0)
