@@ -173,6 +173,16 @@ class ParquetShard:
         group = bisect_right(starts, number) - 1
         return group, number - starts[group]
 
+    def grouped(self, numbers: list[int]) -> dict[int, tuple[list[int], list[int]]]:
+        """Return for each row group that has some rows their places in `numbers`, and their numbers in the group."""
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for place, number in enumerate(numbers):
+            group, row = self._find(number)
+            places, rows = found.setdefault(group, ([], []))
+            places.append(place)
+            rows.append(row)
+        return found
+
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
         """Return rows as dicts.
 
@@ -180,14 +190,8 @@ class ParquetShard:
             FormatError: If the file is damaged.
             OSError: If it cannot be read.
         """
-        wanted: dict[int, tuple[list[int], list[int]]] = {}
-        for place, number in enumerate(numbers):
-            group, row = self._find(number)
-            places, rows = wanted.setdefault(group, ([], []))
-            places.append(place)
-            rows.append(row)
         records: list[dict[str, Any]] = [{}] * len(numbers)
-        for group, (places, rows) in wanted.items():
+        for group, (places, rows) in self.grouped(numbers).items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
             found = self.to_records(RowSlice(self, self._starts[group] + rows[0], table.take(rows)))
             for place, record in zip(places, found, strict=True):

@@ -225,14 +225,8 @@ class ParquetTokens(ColumnShard):
         return {"lengths": np.concatenate([np.empty(0, np.int64), *groups])}
 
     def _read(self, numbers: list[int]) -> list[Tokens]:
-        wanted: dict[int, tuple[list[int], list[int]]] = {}
-        for place, number in enumerate(numbers):
-            group, row = self._shard.locate(number)
-            places, rows = wanted.setdefault(group, ([], []))
-            places.append(place)
-            rows.append(row)
         found: list[Any] = [None] * len(numbers)
-        for group, (places, rows) in wanted.items():
+        for group, (places, rows) in self._shard.grouped(numbers).items():
             lists = self._cache.get((id(self), group), lambda group=group: self._decode(group))  # type: ignore[misc]
             for place, ids in zip(places, lists.read(rows), strict=True):
                 # A view would keep all of the row group.
