@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -62,4 +63,22 @@ class Gauge:
         time.sleep(0.001)
         with self.changed:
             self.running -= 1
+        return x
+
+
+class AsyncGauge:
+    """The same on the event loop."""
+
+    def __init__(self) -> None:
+        self.expected = 1
+        self.running = self.most = 0
+
+    async def __call__(self, x: Any) -> Any:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        end = time.monotonic() + 10
+        while self.most < self.expected and time.monotonic() < end:  # noqa: ASYNC110 - the hook's thread begins anew.
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
+        self.running -= 1
         return x

@@ -197,7 +197,6 @@ def test_async_ops() -> None:
     results = profile(source(range(50)).pipe(nap).pipe(twice).pipe(abs))
     assert [it.is_async for it in results] == [True, True, False]
     assert [concurrencies(it) for it in results] == [ALL] * 3
-    assert max(it.qps for it in results[0].stats) > 4 * results[0].stats[-1].qps
 
 
 def test_as_many_items_as_measurements() -> None:
