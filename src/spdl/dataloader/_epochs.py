@@ -16,7 +16,7 @@ from spdl.pipeline._for_loaders import (
     has_changed_counts,
     is_parents,
 )
-from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state, sealed
+from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
 from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, merge_into, state_of_next_pass
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
@@ -197,7 +197,7 @@ class Epochs:
         return state if self._read is None else self.state_dict(source)
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
-        return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
+        return sealed(_KIND, {"epoch": epoch, **parts})
 
     def load_state_dict(self, state: dict[str, Any], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
         """Continue the next epoch from a saved state.

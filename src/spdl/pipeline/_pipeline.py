@@ -25,7 +25,7 @@ from spdl.pipeline._iterators import (
     warn_of_nothing,
 )
 from spdl.pipeline._stages.aggregate import AggregateNode
-from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state, sealed
+from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
 from spdl.pipeline._state.passes import how_to_seek
 from spdl.pipeline._world import Lock, monotonic
 
@@ -509,7 +509,7 @@ class Pipeline(Generic[T]):
                 raise RuntimeError(f"{inexact} ({callers_line()})")
         with engine.lock:
             taken = take(engine)
-        return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
+        return sealed("pipeline", {"fingerprint": fingerprint, **taken})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume at the point where a state was taken. Call it before the pipeline starts.

@@ -15,7 +15,7 @@ from spdl._ranges import Ranges
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline._declare.records import AggregateConfig, Collate, PipelineConfig
 from spdl.pipeline._for_loaders import fingerprint_of
-from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, refuse_state, sealed
+from spdl.pipeline._state.format import check_state, compare_fingerprints, refuse_state, sealed
 from spdl.ray._actor import ActorJob, Begin, length_of
 from spdl.ray._crew import ActorCrew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source
@@ -44,16 +44,15 @@ class EpochRest(NamedTuple):
 
 def write_state(left: EpochRest, fingerprint: dict[str, Any]) -> dict[str, Any]:
     return sealed(
+        _KIND,
         {
-            "spdl": _KIND,
-            "version": VERSION,
             "fingerprint": fingerprint,
             "epoch": left.epoch,
             "position": left.position,
             "out": Ranges(left.out).to_state(),
             "parts": left.parts,
             "source": left.source,
-        }
+        },
     )
 
 

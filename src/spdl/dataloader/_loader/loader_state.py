@@ -10,7 +10,7 @@ from zlib import crc32
 
 from spdl._cores import cores_per_process
 from spdl.dataloader._loader.failures import FailureRecord
-from spdl.pipeline._state.format import VERSION, check_state, sealed
+from spdl.pipeline._state.format import check_state, sealed
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 
@@ -118,8 +118,6 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
         identity: The loader's dataset and order.
     """
     written = {
-        "spdl": kind,
-        "version": VERSION,
         **identity._asdict(),
         "epoch": progress.epoch,
         "position": progress.position,
@@ -129,7 +127,7 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
         written["cursor"] = progress.cursor
     if progress.ended_by is not None:
         written["ended_by"] = list(progress.ended_by)
-    return sealed(written)
+    return sealed(kind, written)
 
 
 def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -> LoaderProgress:
@@ -139,7 +137,7 @@ def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -
         state: The state.
         kind: The class of the loader that it must belong to.
         identity: The dataset and order that it must have.
-        remedy: What an error about another order says besides.
+        remedy: A sentence to add to an error about another order.
 
     Raises:
         TypeError: If it is not a mapping.

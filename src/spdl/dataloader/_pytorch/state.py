@@ -24,7 +24,7 @@ from spdl.dataloader._pytorch.samplers import (
     restore_parts,
     tell_epochs,
 )
-from spdl.pipeline._state.format import VERSION, check_state, sealed
+from spdl.pipeline._state.format import check_state, sealed
 
 _KIND = "PyTorchDataLoader"
 
@@ -46,8 +46,6 @@ def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
     # For an iterable dataset, the epoch knows the state that belongs to the batches received.
     keeps_dataset = is_stateful(dataset) and not (within and isinstance(dataset, IterableDataset))
     content = {
-        "spdl": _KIND,
-        "version": VERSION,
         "fingerprint": _fingerprint(loader, sampler),
         "epoch": epoch.pack() if within else None,
         "samplers": None if within else note_parts(sampler, generators=True),
@@ -55,7 +53,7 @@ def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
         "base_seed": epoch.base_seed if finished and loader.persistent_workers else None,
         "dataset": copy.deepcopy(dataset.state_dict()) if keeps_dataset else None,
     }
-    return {**sealed(content), _FINISHED: finished}
+    return {**sealed(_KIND, content), _FINISHED: finished}
 
 
 def _fingerprint(loader: AnyLoader, sampler: Any) -> dict[str, Any]:

@@ -13,8 +13,18 @@ from spdl._locate import callers_line
 _NAME = "checksum"
 
 
-def sealed(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state with its checksum. It takes some ten microseconds for 1 kB."""
+# States of earlier versions are read, of later ones not.
+VERSION = 1
+
+
+def sealed(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return a state: the content in its envelope. The checksum takes some ten microseconds for 1 kB.
+
+    Args:
+        kind: The kind of object that alone may load it.
+        content: All that it knows.
+    """
+    state = {"spdl": kind, "version": VERSION, **content}
     return {**state, _NAME: checksum_of(state)}
 
 
@@ -53,10 +63,6 @@ _LOOSE = json.JSONEncoder(skipkeys=True, default=_type_name)
 
 # A key that may have been another than a str. They are sorted in another way before JSON than after.
 _OTHER_KEY = re.compile(r'"(?:-?\d[^"]*|-?Infinity|NaN|true|false|null)": ')
-
-
-# States of earlier versions are read, of later ones not.
-VERSION = 1
 
 
 def check_state(argument: str, state: object, kind: str) -> None:
