@@ -109,7 +109,7 @@ def test_the_callers_memory() -> None:
 
 def test_wrong_arguments() -> None:
     data = long_sound("flac.flac")
-    with pytest.raises(ValueError, match="`timestamps` must be as long as `srcs`, which has 1 inputs"):
+    with pytest.raises(ValueError, match=r"`timestamps` must be .* for each of the 1 inputs"):
         load_audio_batch([data], sample_rate=None, timestamps=[(0, 1), (0, 1)])
     with pytest.raises(ValueError, match=r"`timestamps\[0\]` must be a window"):
         load_audio_batch([data], sample_rate=None, timestamps=[(1, 1)])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl._check import check_choice, check_int, refuse
+from spdl._check import check_choice, check_int
 from spdl.io._av.av_filters import filters_of, get_audio_filter_desc
-from spdl.io._av.time_window import parse_window
-from spdl.io._common.errors import LoadError, LoadFailure
-from spdl.io._common.inputs import list_inputs, resolve_all, url_of
+from spdl.io._av.time_window import parse_windows
+from spdl.io._common.errors import LoadFailure, settle
+from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.decode import describe
+from spdl.io._image.decode import describe_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 AudioOnError: TypeAlias = Literal["raise", "skip", "zero"]
 
 _ON_ERROR = get_args(AudioOnError)
-_SHOWN_FAILURES = 5
 _MAX_THREADS = 1024
 _MAX_RATE = 1_000_000
 _MAX_CHANNELS = 64
@@ -112,7 +112,7 @@ def load_audio_batch(
         check_int("num_frames", num_frames, least=1, most=_MAX_FRAMES)
     threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
     given = list_inputs(srcs, "load_audio_batch")
-    windows = _windows(timestamps, len(given))
+    windows = parse_windows(timestamps, len(given))
     inputs, unread = resolve_all(given, files=True)
     known = num_channels is not None and num_frames is not None
     buffer, lengths, reasons = native.load_sounds(
@@ -130,42 +130,14 @@ def load_audio_batch(
         ),
     )
     failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
-    if failures and (on_error == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, failures, on_error), failures)
-    if buffer is None:  # pragma: no cover - without a reason there is a result.
-        raise AssertionError
-    if failures:
-        buffer._set_failures(failures)  # noqa: SLF001
-    return AudioBatch(buffer, lengths)
-
-
-def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) -> list[Any]:
-    if timestamps is None:
-        return []
-    if isinstance(timestamps, (str, bytes)) or not hasattr(timestamps, "__len__"):
-        refuse(TypeError, "timestamps", "a sequence of windows (start, end), or None", timestamps)
-    if len(timestamps) != count:
-        refuse(ValueError, "timestamps", f"as long as `srcs`, which has {count} inputs", timestamps)
-    return [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
-
-
-def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], on_error: AudioOnError) -> str:
-    lines = [f"{len(failures)} of {len(inputs)} sounds could not be loaded"]
-    lines += [
-        f"  srcs[{index}], {url_of(source) or _name(inputs[index])}: {reason}"
-        for index, source, reason in failures[:_SHOWN_FAILURES]
-    ]
-    if len(failures) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
-    if on_error == "zero":
-        lines.append("The size of their silence is unknown: give both num_frames and num_channels.")
-    if on_error == "raise":
-        lines.append(
-            'Pass on_error="skip" to leave failed sounds out of the batch, or on_error="zero" to keep their places; '
-            "`samples.failures` then lists them."
-        )
-    return "\n".join(lines)
-
-
-def _name(source: Any) -> str:
-    return describe(source, None if isinstance(source, str) else f"{memoryview(source).nbytes} bytes")
+    unknown = "The size of their silence is unknown: give both num_frames and num_channels."
+    samples = settle(
+        buffer,
+        failures,
+        on_error,
+        f"{len(inputs)} sounds",
+        partial(describe_failed, inputs),
+        unknown=unknown,
+        listed="samples.failures",
+    )
+    return AudioBatch(samples, lengths)

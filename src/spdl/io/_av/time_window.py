@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Rational, Real
@@ -88,3 +89,21 @@ def _parse_text(text: str) -> Fraction | Decimal:
 
 def _ratio(moment: Fraction | float) -> tuple[int, int] | None:
     return moment.as_integer_ratio() if isinstance(moment, Fraction) else None
+
+
+def parse_windows(timestamps: Iterable[Sequence[Seconds] | None] | None, count: int) -> list[Any]:
+    """Return the windows of some inputs, as `parse_window` does. None is the whole of each.
+
+    Raises:
+        TypeError, ValueError: If there are not as many, or one is not a window.
+    """
+    if timestamps is None:
+        return [(None, None)] * count
+    accepted = f"a window (start, end) or None for each of the {count} inputs"
+    if isinstance(timestamps, (str, bytes)) or not isinstance(timestamps, Iterable):
+        refuse(TypeError, "timestamps", accepted, timestamps)
+    given = itertools.islice(timestamps, count + 1)
+    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(given)]
+    if len(windows) != count:
+        refuse(ValueError, "timestamps", accepted, timestamps)
+    return windows

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, refuse
-from spdl.io._av.time_window import parse_window
-from spdl.io._common.errors import LoadError, LoadFailure
-from spdl.io._common.inputs import list_inputs, resolve_all, url_of
+from spdl.io._av.time_window import parse_windows
+from spdl.io._common.errors import LoadFailure, settle
+from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.decode import describe
+from spdl.io._image.decode import describe_failed
 from spdl.io._image.options import (
     PIXEL_FORMATS,
     Dtype,
@@ -26,7 +25,7 @@ from spdl.io._image.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from spdl.io._av.time_window import Seconds
     from spdl.io._image.config import DecodeConfig, DemuxConfig
@@ -37,7 +36,6 @@ Sampling: TypeAlias = Literal["consecutive", "spread"]
 VideoOnError: TypeAlias = Literal["raise", "skip", "zero"]
 
 _MAX_THREADS = 1024
-_SHOWN_FAILURES = 5
 
 
 class VideoBatch(NamedTuple):
@@ -152,7 +150,7 @@ def load_video_batch(
     shape = _picture(size, layout, PIXEL_FORMATS[pix_fmt])
     clips, lengths, reasons = native.load_video_batch(
         sources=sources,
-        windows=_windows(timestamps, len(given)),
+        windows=parse_windows(timestamps, len(given)),
         request=make_load_options(
             resize_to(*size, mode, interpolation, pix_fmt),
             make_array_format(layout, dtype, mean, std),
@@ -170,43 +168,11 @@ def load_video_batch(
         storage=resolve_storage(storage, (len(given), count, *shape), dtype),
     )
     failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
-    if failures and (on_error == "raise" or clips is None):
-        raise LoadError(_summary(sources, failures, raised=on_error == "raise"), failures)
-    assert clips is not None
-    if failures:
-        clips._set_failures(failures)  # noqa: SLF001
+    name = partial(describe_failed, sources)
+    clips = settle(clips, failures, on_error, f"{len(sources)} videos", name, listed="clips.failures")
     return VideoBatch(clips, lengths)
 
 
 def _picture(size: tuple[int, int], layout: Layout, channels: int) -> tuple[int, int, int]:
     width, height = size
     return (channels, height, width) if layout == "NCHW" else (height, width, channels)
-
-
-def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) -> list[Any]:
-    if timestamps is None:
-        return [(None, None)] * count
-    accepted = f"a window (start, end) or None for each of the {count} videos"
-    if isinstance(timestamps, (str, bytes)) or not isinstance(timestamps, Iterable):
-        refuse(TypeError, "timestamps", accepted, timestamps)
-    given = itertools.islice(timestamps, count + 1)
-    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(given)]
-    if len(windows) != count:
-        refuse(ValueError, "timestamps", accepted, timestamps)
-    return windows
-
-
-def _summary(sources: Sequence[Any], failures: Sequence[LoadFailure], *, raised: bool) -> str:
-    lines = [f"{len(failures)} of {len(sources)} videos could not be loaded"]
-    for index, given, reason in failures[:_SHOWN_FAILURES]:
-        source = sources[index]
-        label = None if isinstance(source, str) else f"{memoryview(source).nbytes} bytes"
-        lines.append(f"  srcs[{index}], {describe(source, url_of(given) or label)}: {reason}")
-    if len(failures) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
-    if raised:
-        lines.append(
-            'Pass on_error="skip" to leave failed videos out of the batch, or on_error="zero" to keep their places; '
-            "the `failures` of the clips then list them."
-        )
-    return "\n".join(lines)

@@ -1,10 +1,14 @@
-"""The errors and records of inputs that cannot be loaded."""
+"""Inputs that cannot be loaded: the errors and records of them, and what becomes of their batch."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from spdl._check import escaped
+from spdl._check import check_choice, escaped, refuse
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer, CUDABuffer
 
 
 class FormatError(ValueError, RuntimeError):
@@ -74,3 +78,71 @@ class LoadFailure(NamedTuple):
     """The input that was given."""
     reason: str
     """The error message."""
+
+
+# ---- batches with failures ----
+
+OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
+
+_ON_ERROR = get_args(OnError)
+_SHOWN_FAILURES = 5
+
+BufferT = TypeVar("BufferT", bound="CPUBuffer | CUDABuffer")
+
+
+def on_error_of(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - the argument itself.
+    """Return the treatment of images that fail, from both arguments that say it.
+
+    Raises:
+        ValueError: If it is not known, or both are given.
+    """
+    if on_error is None:
+        return "skip" if strict is False else "raise"
+    if strict is not None:
+        refuse(ValueError, "on_error", f"None with `strict={strict!r}`, which says the same", on_error)
+    check_choice("on_error", on_error, _ON_ERROR)
+    return on_error
+
+
+def settle(
+    buffer: BufferT | None,
+    failures: Sequence[LoadFailure],
+    errors: OnError,
+    inputs: str,
+    describe: Callable[[LoadFailure], str],
+    *,
+    unknown: str = "The size of their zeros is unknown: give both width and height.",
+    listed: str = "failures",
+) -> BufferT:
+    """Return a batch that knows its failures.
+
+    Args:
+        buffer: The batch; None if nothing is in it.
+        failures: The failures.
+        errors: Their treatment.
+        inputs: The inputs with their number, such as "3 images".
+        describe: Returns the name of an input that failed.
+        unknown: The remedy if nothing was loaded whose size the zeros could have.
+        listed: The attribute of the result that has the failures.
+
+    Raises:
+        LoadError: If there are failures, and these are to be raised, or nothing was loaded.
+    """
+    if failures and (errors == "raise" or buffer is None):
+        lines = [f"{len(failures)} of {inputs} could not be loaded"]
+        lines += [f"  srcs[{each.index}], {describe(each)}: {each.reason}" for each in failures[:_SHOWN_FAILURES]]
+        if len(failures) > _SHOWN_FAILURES:
+            lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
+        if errors in ("zero", "partial"):
+            lines.append(unknown)
+        if errors == "raise":
+            lines.append(
+                'Pass on_error="skip" to leave these out of the batch, or on_error="zero" to keep their places; its '
+                f"`{listed}` then lists them."
+            )
+        raise LoadError("\n".join(lines), tuple(failures))
+    if buffer is None:  # pragma: no cover - without a reason there is a result.
+        raise AssertionError
+    if failures:
+        buffer._set_failures(tuple(failures))  # noqa: SLF001
+    return buffer

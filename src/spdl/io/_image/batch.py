@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, Unpack, overload
 
 from spdl._check import check_flag, check_instance, check_int, refuse
 from spdl._locate import callers_line
-from spdl.io._common.errors import LoadFailure
+from spdl.io._common.errors import LoadFailure, OnError, on_error_of, settle
 from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -15,7 +15,6 @@ from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.augment import Crop, Flip, RandomColorJitter, resolve_crop, resolve_flip, resolve_jitter
 from spdl.io._image.config import check_ffmpeg_text, decode_options, demux_options
 from spdl.io._image.decode import ImageInput, decode_image_packets, demux_image, describe
-from spdl.io._image.failures import OnError, on_error_of, settle
 from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
 from spdl.io._image.image_filters import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.options import (

@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_instance
-from spdl.io._common.inputs import resolve_media
+from spdl.io._common.inputs import resolve_media, url_of
 from spdl.io._common.native import native
 from spdl.io._image.config import DecodeConfig, DemuxConfig, check_ffmpeg_text, decode_options, demux_options
 from spdl.io._image.options import make_load_options, parse_served
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.io._common.errors import LoadFailure
     from spdl.io._native import CPUBuffer, DemuxOptions, ImageFrames, ImagePackets
 
 ImageInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
@@ -30,6 +33,18 @@ def describe(resolved: object, name: str | None) -> str:
         # Names that are not UTF-8 hold surrogates, which no message can carry; a null character would end it.
         return name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00") or "''"
     return f"image of {memoryview(resolved).nbytes} bytes"  # type: ignore[arg-type]
+
+
+def describe_failed(sources: Sequence[object], failure: LoadFailure) -> str:
+    """Return how messages call an input that could not be loaded.
+
+    Args:
+        sources: The inputs as native code got them.
+        failure: The failure.
+    """
+    source = sources[failure.index]
+    size = None if isinstance(source, str) else f"{memoryview(source).nbytes} bytes"  # type: ignore[arg-type]
+    return describe(source, url_of(failure.source) or size)
 
 
 def demux_image(

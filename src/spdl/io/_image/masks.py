@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, refuse
-from spdl.io._common.errors import LoadFailure
+from spdl.io._common.errors import LoadFailure, on_error_of, settle
 from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
 from spdl.io._common.storage import resolve_storage
@@ -14,7 +14,6 @@ from spdl.io._image.augment import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.batch import MAX_THREADS
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.decode import ImageInput, describe
-from spdl.io._image.failures import on_error_of, settle
 from spdl.io._image.options import ArrayFormat, IdDtype, Mode, check_pages, make_load_options, make_pad, resize_to
 
 if TYPE_CHECKING:
