@@ -15,7 +15,7 @@ from spdl._check import check_instance, check_path, check_str, refuse
 from spdl._files import only_one, replaced
 from spdl.io import FormatError, load_npz, save_npz
 from spdl.io._shared import check_regular
-from spdl.source._labelled.lists import fingerprint
+from spdl.source._labelled.lists import check_extensions, fingerprint
 from spdl.source._place import listed_folder
 from spdl.source._prefetch import read_together
 from spdl.source._record_source import Records
@@ -200,7 +200,7 @@ class Files(Records[FileRecord]):
             prefix = check_str("root", root)
         if manifest is not None:
             check_path("manifest", manifest)
-        endings = _endings(extensions)
+        endings = check_extensions(extensions)
         self._listing = list_once(self._store, prefix, manifest)
         chosen = [number for number in range(len(self._listing)) if _counts(self._listing[number].path, endings)]
         self._chosen = np.array(chosen, np.int64)
@@ -252,19 +252,6 @@ class Files(Records[FileRecord]):
 
     def _ahead(self) -> int:
         return 0 if isinstance(self._store, LocalStore) else _AHEAD
-
-
-def _endings(extensions: Any) -> tuple[str, ...] | None:
-    if extensions is None:
-        return None
-    accepted = "endings of file names, such as ('.jpg', '.png'), or None"
-    listed = (extensions,) if isinstance(extensions, str) else extensions
-    if not isinstance(listed, Iterable):
-        refuse(TypeError, "extensions", accepted, extensions)
-    endings = tuple(listed)
-    if not (endings and all(isinstance(each, str) and each for each in endings)):
-        refuse(ValueError if not endings else TypeError, "extensions", accepted, extensions)
-    return tuple(each.lower() for each in endings)
 
 
 def _counts(path: str, endings: tuple[str, ...] | None) -> bool:

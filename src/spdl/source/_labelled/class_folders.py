@@ -10,7 +10,15 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse, shown, shown_place
 from spdl.io._shared import is_url
-from spdl.source._labelled.lists import ArraySample, ImageSample, MediaSample, find_classes, fingerprint, list_files
+from spdl.source._labelled.lists import (
+    ArraySample,
+    ImageSample,
+    MediaSample,
+    check_extensions,
+    find_classes,
+    fingerprint,
+    list_files,
+)
 from spdl.source._place import listed_folder
 
 Sample = TypeVar("Sample")
@@ -46,7 +54,7 @@ class ClassFolder(Sequence[Sample]):
         self.root = os.fsdecode(root)
         if self.root.startswith("file://"):
             self.root = listed_folder(self.root).path
-        endings = _endings(extensions, self.default_extensions)
+        endings = check_extensions(extensions) or self.default_extensions
         if is_valid_file is not None:
             if extensions is not None:
                 refuse(ValueError, "is_valid_file", "None with `extensions`, which says what counts", is_valid_file)
@@ -116,18 +124,6 @@ class ClassFolder(Sequence[Sample]):
     def __repr__(self) -> str:
         where = shown_place(self.root)
         return f"{type(self).__name__}({where!r}): {len(self)} {self.media} of {len(self.classes)} classes"
-
-
-def _endings(extensions: Any, default: tuple[str, ...]) -> tuple[str, ...]:
-    if extensions is None:
-        return default
-    accepted = "endings of file names, such as ('.jpg', '.png')"
-    if not isinstance(extensions, Iterable):
-        refuse(TypeError, "extensions", accepted, extensions)
-    endings = (extensions,) if isinstance(extensions, str) else tuple(extensions)
-    if not (endings and all(isinstance(each, str) and each for each in endings)):
-        refuse(ValueError if not endings else TypeError, "extensions", accepted, extensions)
-    return tuple(each.lower() for each in endings)
 
 
 def _check_numbers(class_to_idx: Any) -> dict[str, int]:

@@ -112,6 +112,24 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
     return classes
 
 
+def check_extensions(extensions: Any) -> tuple[str, ...] | None:
+    """Return the endings of file names that a user accepts, in lower case; None if the user gives none.
+
+    Raises:
+        TypeError, ValueError: If they are not endings.
+    """
+    if extensions is None:
+        return None
+    accepted = "endings of file names, such as ('.jpg', '.png'), or None"
+    listed = (extensions,) if isinstance(extensions, str) else extensions
+    if not isinstance(listed, Iterable):
+        refuse(TypeError, "extensions", accepted, extensions)
+    endings = tuple(listed)
+    if not (endings and all(isinstance(each, str) and each for each in endings)):
+        refuse(ValueError if not endings else TypeError, "extensions", accepted, extensions)
+    return tuple(each.lower() for each in endings)
+
+
 def list_files(folder: str, *, hidden: bool) -> list[str]:
     """Return the paths of all files below a folder, in the sorted order of the folders' paths and then of the names.
 
