@@ -10,13 +10,13 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._not_here import missing
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._loader.failures import SampleFailure
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
-from spdl.dataloader._media.batches import ClipBatch, ImageBatch, SoundBatch
-from spdl.dataloader._table.batches import Jagged, TableBatch
+from spdl.dataloader._loader.labelled_batches import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
+from spdl.dataloader._table.table_batch import Jagged, TableBatch
 from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
+    from spdl.dataloader._loader.labelled_batches import TextBatch
     from spdl.dataloader._media.array_loader import ArrayLoader, ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._table.table_loader import TableLoader
     from spdl.dataloader._text.counts import TokenCounts
     from spdl.dataloader._text.pack import Pack
-    from spdl.dataloader._text.text_batch import TextBatch
     from spdl.dataloader._text.text_loader import TextLoader, TextStatistics
     from spdl.dataloader._text.tokenize import Tokenize
 
@@ -97,7 +96,7 @@ _MODULES = {
     "PyTorchDataLoader": "_pytorch.pytorch_loader",
     "RandAugment": "_media.pixel_changes",
     "TableLoader": "_table.table_loader",
-    "TextBatch": "_text.text_batch",
+    "TextBatch": "_loader.labelled_batches",
     "TextLoader": "_text.text_loader",
     "TextStatistics": "_text.text_loader",
     "TokenCounts": "_text.counts",

@@ -17,7 +17,6 @@ from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_parts, map_tensors
 from spdl.io._image.masks import load_masks
 from spdl.io._image.options import PIXEL_FORMATS, check_pages
-from spdl.io._image.picture_writes import write_pictures
 from spdl.io._image.views import (
     ImageView,
     LoadedViews,
@@ -27,6 +26,7 @@ from spdl.io._image.views import (
     erase_rectangles,
     load_image_views,
     make_pixel_augment,
+    write_pictures,
 )
 from spdl.io._text.packing import PackingCounts, PackingRule, check_too_long, select_rows, sum_counts
 from spdl.io._text.pad import Padding

@@ -2,6 +2,13 @@
 
 from spdl.io._common.ffmpeg_log import get_ffmpeg_log_level, set_ffmpeg_log_level
 from spdl.io._common.trace import trace_counter, trace_event, trace_gc, tracing
+from spdl.io._common.versions import (
+    get_entropy_decoder,
+    get_ffmpeg_filters,
+    get_ffmpeg_license,
+    get_ffmpeg_versions,
+    get_libjpeg_turbo_version,
+)
 from spdl.io._device.cuda_info import (
     CUDAInfo,
     CUDALibrary,
@@ -9,13 +16,6 @@ from spdl.io._device.cuda_info import (
     built_with_nvcodec,
     built_with_nvjpeg,
     cuda_info,
-)
-from spdl.io._image.versions import (
-    get_entropy_decoder,
-    get_ffmpeg_filters,
-    get_ffmpeg_license,
-    get_ffmpeg_versions,
-    get_libjpeg_turbo_version,
 )
 
 __all__ = [

@@ -111,12 +111,10 @@ def record(options: Namespace) -> int:
         CommandError: The trace could not be made. The message has the reason.
     """
     if options.pid is not None:
-        from spdl.cli._record.process import record_process  # noqa: PLC0415 - each needs what the other does not.
+        from spdl.cli._record.process import record_process  # noqa: PLC0415 - a program needs none of it.
 
         return record_process(options)
     for name in ("seconds", "wait"):
         if getattr(options, name) is not None:
             raise CommandError(f"--{name} is for a process, as in: spdl record PID. A program is recorded to its end")
-    from spdl.cli._record.record import record_program  # noqa: PLC0415 - as above.
-
     return record_program(options)

@@ -58,11 +58,11 @@ class Maker(abc.ABC):
     """Makes batches. Several threads call it at once."""
 
     media: str
-    """What messages call the samples."""
+    """The word for the samples in messages."""
     otherwise: ClassVar[str]
-    """What helps if more threads do not."""
+    """The remedy if more threads do not help."""
     in_place_of_processes: ClassVar[str]
-    """What helps if threads wait for the GIL."""
+    """The remedy if threads wait for the GIL."""
 
     @abc.abstractmethod
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
@@ -97,7 +97,7 @@ class SampleLoader(EpochLoader[Batch]):
     """The base of loaders whose batches are samples at positions of an order: of media, and of tables.
 
     Args:
-        media: What messages call the samples.
+        media: The word for the samples in messages.
         make_maker: Makes what makes batches, when the other arguments are checked.
     """
 

@@ -1,12 +1,12 @@
-"""What batches are made of: tensors or arrays, and their device."""
+"""The output of loaders: tensors or arrays, and their device."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
-from spdl.dataloader._table.batches import TableBatch
+from spdl.dataloader._loader.labelled_batches import LabelledBatch
+from spdl.dataloader._table.table_batch import TableBatch
 from spdl.io import transfer_tensor_h2d
 from spdl.io._shared import map_tensors
 

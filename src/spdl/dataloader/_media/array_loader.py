@@ -9,13 +9,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from spdl._check import check_iterable, check_str, refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.array_reader import ArrayReader, ArrayRow
 from spdl.dataloader._media.media_loader import MediaLoader
-from spdl.dataloader._media.ragged import RaggedLayout
-from spdl.dataloader._media.sample_fields import shapes_of, to_array
+from spdl.dataloader._media.sample_fields import RaggedLayout, shapes_of, to_array
 from spdl.io import load_npz
 from spdl.source import ArraySample, EpochOrder
 from spdl.source._shared import fingerprint

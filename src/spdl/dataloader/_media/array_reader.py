@@ -1,4 +1,4 @@
-"""How `ArrayLoader` reads arrays: files of ours, rows of large arrays, and whatever a function loads."""
+"""How `ArrayLoader` reads arrays: npy and npz files, rows of large arrays, and the results of the user's function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from spdl._check import check_choice, check_instance, refuse, show
 from spdl.dataloader._loader.failures import UserCode
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.media_loader import MediaReader
-from spdl.dataloader._media.ragged import RaggedLayout, lay_out, to_objects
-from spdl.dataloader._media.sample_fields import check_names, to_array
+from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, lay_out, to_array, to_objects
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.op import context_parameter

@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.labelled_batches import LabelledBatch, SoundBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import Pad
-from spdl.dataloader._media.batches import SoundBatch
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
 from spdl.io import load_audio_batch, to_numpy

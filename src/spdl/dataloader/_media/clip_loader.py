@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.labelled_batches import ClipBatch, LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import Pad
-from spdl.dataloader._media.batches import ClipBatch
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault

@@ -163,7 +163,7 @@ def _floats(values: Any, last: int) -> Any:
 
 
 def _is_tensor(values: Any) -> bool:
-    # Another thread may be importing torch just now, so its classes are no help.
+    # Another thread may be importing torch just now, so its classes cannot be used.
     return hasattr(values, "new_tensor")
 
 

@@ -42,8 +42,8 @@ class ImageAugment:
         zoom: Resizes an image by a factor between these two, drawn uniformly, and cuts a piece of the loader's size out
             of it at a random place; an image that is smaller is put at a random place, and ``pad_value`` surrounds
             it. It needs ``scale=None``.
-        zoom_from: What a factor of 1 is: ``"image"`` is the size that the image has, ``"fit"`` shows all of it in the
-            loader's size, and ``"cover"`` fills that size.
+        zoom_from: The size at a factor of 1: ``"image"`` is the image's own, ``"fit"`` shows all of it in the loader's
+            size, and ``"cover"`` fills that size.
         rotate: How far images are turned, in degrees: a number x for -x to x, of at most 180, or the least and the
             greatest angle. Clockwise is positive. With `translate`, `shear` and `affine_scale`, this is torchvision's
             ``RandomAffine`` around the middle of the image, after the crop and the flips. It is bilinear, or takes the

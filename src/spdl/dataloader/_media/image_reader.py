@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
-from spdl.dataloader._media.batches import ImageBatch
+from spdl.dataloader._loader.labelled_batches import ImageBatch, LabelledBatch
 from spdl.dataloader._media.geometry import GeometryRule, draws_places
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaReader
@@ -35,7 +34,7 @@ class ImageReader(MediaReader):
         several: Whether fields have an axis of views.
         seed: The seed of random numbers.
         final: The format that images get after a transform; None without one.
-        targets: What moves with them; None if nothing does, and their places are of no interest.
+        targets: The fields that move with them; None if nothing does, and their places are of no interest.
         mixer: Mixes them; None does not.
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.dataloader._loader.epoch_loader import Batch
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
+from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.batch_maker import BatchMaker, Pad

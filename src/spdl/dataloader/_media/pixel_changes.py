@@ -1,4 +1,4 @@
-"""Changes to the pixels of training images: what `ImageAugment` says of them, as native code takes it."""
+"""Changes to the pixels of training images: the fields of `ImageAugment` about them, as native code takes them."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class ImageEraser:
 
     Args:
         options: The format of the images.
-        augment: What to erase.
+        augment: The sizes of the rectangles.
         seed: The seed of random numbers.
 
     Raises:

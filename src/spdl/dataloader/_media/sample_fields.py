@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._loader.labelled_batch import LabelledBatch
-from spdl.io._shared import map_parts
+from spdl.dataloader._loader.labelled_batches import LabelledBatch
+from spdl.dataloader._table.table_batch import Jagged
+from spdl.io._shared import Padding, map_parts
+
+RaggedLayout: TypeAlias = Literal["list", "pad", "offsets"]
+Ragged: TypeAlias = RaggedLayout | Mapping[str, RaggedLayout]
 
 _PAIR = 2
 # Fields that describe a batch, and methods of a batch.
@@ -181,3 +185,51 @@ def _to_record(sample: Any, medium: str) -> dict[str, Any]:
 
 def _path_of(value: Any) -> str | None:
     return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
+
+
+# ---- fields that have a different number of rows in each sample ----
+
+
+def to_objects(rows: Sequence[Any]) -> Any:
+    """Return an array of objects with the rows of each sample, which may be arrays of one shape."""
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    found = np.full(len(rows), None, object)
+    for place, each in enumerate(rows):
+        found[place] = each
+    return found
+
+
+def lay_out(
+    name: str,
+    rows: list[Any],
+    layout: RaggedLayout,
+    taken: Container[str],
+    *,
+    pad_value: float = 0,
+    dtype: Any = None,
+) -> dict[str, Any]:
+    """Return the fields of a batch that have the rows of its samples.
+
+    Args:
+        name: The name of the field.
+        rows: An array for each sample, or a list, which the layout of lists leaves unchanged.
+        layout: The layout.
+        taken: The names of fields that the samples have already.
+        pad_value: The number that fills up shorter arrays.
+        dtype: The dtype of padded arrays; None if all have one.
+
+    Raises:
+        TypeError, ValueError: If the rows do not fit the layout, or a field has the name of the mask.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    if layout == "list":
+        return {name: rows}
+    if layout == "pad":
+        mask = f"{name}_mask"
+        if mask in taken:
+            raise ValueError(f"`ragged` adds the field {mask!r}, which the samples have already: rename it.")
+        values, is_there, _ = Padding(pad_value, dtype=dtype).apply(rows)
+        return {name: values, mask: is_there}
+    return {name: Jagged(np.concatenate(rows), np.cumsum([0, *map(len, rows)], dtype=np.int64))}

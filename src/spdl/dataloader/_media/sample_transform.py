@@ -54,7 +54,7 @@ class SampleTransform:
 
         Args:
             fields: The fields.
-            contexts: What the function may want to know of each sample.
+            contexts: Facts about each sample that the function may want.
             names: The names of the samples in messages.
             num_threads: How many threads may share the work that follows.
 

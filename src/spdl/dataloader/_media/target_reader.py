@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from spdl._check import check_choice, check_instance, check_str, refuse, show, shown_place
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
-from spdl.dataloader._media.ragged import Ragged, RaggedLayout, lay_out, to_objects
-from spdl.dataloader._media.sample_fields import check_names, gather, to_array
+from spdl.dataloader._media.sample_fields import (
+    Ragged,
+    RaggedLayout,
+    check_names,
+    gather,
+    lay_out,
+    to_array,
+    to_objects,
+)
 from spdl.dataloader._media.targets import Boxes, Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import to_numpy
@@ -27,7 +34,7 @@ class TargetReader:
     """Moves the targets of samples with their images, and brings those of a batch together.
 
     Args:
-        targets: What fields of the samples are.
+        targets: The kinds of targets, by the names of the fields.
         ragged: How rows of different number are laid out.
         options: The format of the images.
         output: The kind of arrays.
@@ -82,7 +89,7 @@ class TargetReader:
         """Check the fields of samples.
 
         Raises:
-            TypeError: If a target is missing, or a field has several values and is no target.
+            TypeError: If a target is missing, or a field has several values and is not a target.
             ValueError: If the loader adds a field that they have already.
         """
         index = columns["index"][0]

@@ -288,7 +288,7 @@ class Keypoints(Target):
 
         points, more = rows[..., :2], rows[..., 2:]
         if self.visibility:
-            # What lies outside of the original is not in its border either, nor is what left a canvas.
+            # Points outside of the original are not in its border either, nor are those that left a canvas.
             more = more * ((points >= 0) & (points < geometry.original)).all(-1, keepdims=True)
             for way in canvases(geometry, place)[:-1]:
                 there = way.points(points)

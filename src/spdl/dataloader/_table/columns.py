@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spdl._check import refuse
-from spdl.dataloader._table.batches import Jagged
+from spdl.dataloader._table.table_batch import Jagged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

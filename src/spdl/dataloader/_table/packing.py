@@ -25,7 +25,7 @@ class Packing:
     A row in a random place costs a cache miss for each column. In one record, it is one miss or two for all of them.
 
     Args:
-        columns: The columns, of which the others stay as they are.
+        columns: The columns. Those without numbers stay unchanged.
 
     Attributes:
         beside: How many bytes of a record are not values.

@@ -11,9 +11,9 @@ import pyarrow as pa
 from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._table.batches import TableBatch
 from spdl.dataloader._table.columns import Column, Nulls, is_text, plan_columns, text_type
 from spdl.dataloader._table.packing import Packing
+from spdl.dataloader._table.table_batch import TableBatch
 from spdl.dataloader._table.table_maker import TableMaker
 from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, SequentialOrder, ShuffledOrder
 from spdl.source._shared import count_nulls, distinct_values, sizes_of
@@ -50,7 +50,7 @@ class TableLoader(SampleLoader[TableBatch]):
             are filtered. ``"mask"``: a null becomes 0, the code -1 or an empty list, and ``batch.masks[name]`` is
             False there, for all columns that may have nulls by the schema. Nulls among the elements of a list are
             errors in both cases.
-        fill_null: What takes the place of nulls, by the names of columns. In columns of lists it is for elements, and a
+        fill_null: The values in place of nulls, by the names of columns. In columns of lists it is for elements, and a
             list that is null becomes an empty one; a row of a list of fixed size gets it everywhere. In columns of text
             it is a code: -1, one of the dictionary, or the number of its values, for one more.
         dictionaries: The dictionary of columns of text, by their names, such as the `dictionaries` of another loader.

@@ -12,9 +12,9 @@ from spdl._processes import RenewedLock
 from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
 from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
-from spdl.dataloader._table.batches import TableBatch
 from spdl.dataloader._table.columns import Codes, Column, Nulls
 from spdl.dataloader._table.packing import Packing
+from spdl.dataloader._table.table_batch import TableBatch
 from spdl.io import LoadError
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
 

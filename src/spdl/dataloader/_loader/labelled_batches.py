@@ -1,0 +1,211 @@
+"""Batches that are pairs of data and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from spdl.dataloader._loader.failures import SampleFailure
+
+
+class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
+    """A batch: the fields of its samples, each as an array or a list.
+
+    It is the pair of its data and its labels, so ``for images, labels in loader`` works, as do ``batch[0]`` and
+    whatever else takes such a pair. All fields are attributes, and ``batch["label"]`` is ``batch.label``. The fields of
+    one sample have the same place in all of them.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import ImageBatch
+        >>> batch = ImageBatch({"image": np.zeros((2, 3, 8, 8)), "label": np.array([0, 1]), "path": ["a", "b"]})
+        >>> images, labels = batch
+        >>> batch["label"] is batch.label is labels, batch.replace(image=images / 2).path
+        (True, ['a', 'b'])
+    """
+
+    medium: ClassVar[str] = "data"
+    """The name of the field with the data, which the batch unpacks as the first."""
+    target: ClassVar[str] = "label"
+    """The name of the field that it unpacks as the second."""
+    label: Any
+    """The labels as int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels."""
+    path: list[str | None]
+    """The path or name of each sample, or None."""
+    index: Any
+    """The position of each sample in the source, int64 (B,)."""
+    epoch: int
+    """The number of the epoch."""
+    failures: tuple[SampleFailure, ...]
+    """The samples of this batch that failed and were left out, or replaced by others."""
+
+    def __new__(cls, fields: Mapping[str, Any]) -> Self:
+        """Make a batch of fields by their names."""
+        batch = super().__new__(cls, (fields[cls.medium], fields.get(cls.target)))
+        batch.__dict__.update(fields)
+        return batch
+
+    def fields(self) -> dict[str, Any]:
+        """Return all fields by their names, in a new dict."""
+        return dict(self.__dict__)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a batch with some fields changed or added, and the others unchanged. It never raises."""
+        return type(self)({**self.__dict__, **changes})
+
+    def to(self, device: Any, *, non_blocking: bool = False) -> Self:
+        """Return the batch with its tensors on a device.
+
+        Args:
+            device: The device, as `torch.Tensor.to` takes it.
+            non_blocking: Whether the call may return before copies have finished.
+
+        Raises:
+            RuntimeError: Those of PyTorch, if there is no such device.
+        """
+        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """Return the batch with its tensors in pinned memory, as `torch.Tensor.pin_memory` copies them."""
+        return self._map_tensors(lambda tensor: tensor.pin_memory())
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a field by its name, or by a number or a slice what the pair has there."""
+        if isinstance(key, str):
+            try:
+                return self.__dict__[key]
+            except KeyError:
+                raise KeyError(f"{key!r} is not a field of this batch, which has {', '.join(self.__dict__)}") from None
+        return super().__getitem__(key)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name!r} is not a field of this batch, which has {', '.join(self.__dict__)}")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.fields(),)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={_sketch(it)}' for name, it in self.__dict__.items())})"
+
+    def _map_tensors(self, function: Any) -> Self:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        from spdl.io._shared import map_tensors  # noqa: PLC0415 - importing spdl.dataloader loads no spdl.io.
+
+        return type(self)(map_tensors(function, self.fields(), torch.Tensor))
+
+
+def _sketch(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"{getattr(value, 'dtype', '')}{list(shape)}"
+    return f"<{len(value)} items>" if isinstance(value, list | tuple) else repr(value)
+
+
+class ImageBatch(LabelledBatch):
+    """A batch of images, as `ImageLoader` yields it: the pair ``image, label`` with more fields.
+
+    Example:
+        >>> import numpy as np
+        >>> batch = ImageBatch({"image": np.zeros((2, 3, 8, 8)), "label": np.array([0, 1]), "path": ["a", "b"]})
+        >>> images, labels = batch
+        >>> images is batch.image, labels.tolist(), batch["path"]
+        (True, [0, 1], ['a', 'b'])
+    """
+
+    medium: ClassVar[str] = "image"
+    """The name of the field with the images."""
+    image: Any
+    """The images, (B, C, H, W) or (B, H, W, C), or with `views` (V, B, ...)."""
+    size: Any
+    """With ``targets`` alone: the width and height of each original image, turned upright, int64 (B, 2)."""
+    geometry: Any
+    """With ``targets`` alone: a list with the `Geometry` of each sample, or with `views` such a list for each view."""
+
+
+class ClipBatch(LabelledBatch):
+    """A batch of clips of videos, as `ClipLoader` yields it: the pair ``clip, label`` with more fields.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import ClipBatch
+        >>> batch = ClipBatch({"clip": np.zeros((2, 8, 3, 4, 4)), "label": [0, 1], "length": np.array([8, 5])})
+        >>> clips, labels = batch
+        >>> clips is batch.clip, batch.length.tolist()
+        (True, [8, 5])
+    """
+
+    medium: ClassVar[str] = "clip"
+    """The name of the field with the clips."""
+    clip: Any
+    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places after a short clip hold zeros, unless a `transform`
+    changes them."""
+    length: Any
+    """How many of the N pictures of each clip are its own, int64 (B,)."""
+    mask: Any
+    """False for the zeros after a short clip, else True, bool (B, N)."""
+    window: Any
+    """Where each clip begins and ends in its file in seconds, as float64 (B, 2)."""
+
+
+class SoundBatch(LabelledBatch):
+    """A batch of sounds, as `AudioLoader` yields it: the pair ``sound, label`` with more fields.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import SoundBatch
+        >>> batch = SoundBatch({"sound": np.zeros((2, 1, 100)), "label": [0, 1], "length": np.array([100, 7])})
+        >>> sounds, labels = batch
+        >>> sounds is batch.sound, batch.length.tolist()
+        (True, [100, 7])
+    """
+
+    medium: ClassVar[str] = "sound"
+    """The name of the field with the sounds."""
+    sound: Any
+    """The samples, float32 (B, C, N). Places after a short sound hold zeros."""
+    length: Any
+    """How many of the N samples of each sound are its own, int64 (B,)."""
+    mask: Any
+    """False for the zeros after a short sound, else True, bool (B, N)."""
+    window: Any
+    """Where each sound begins and ends in its file in seconds, as float64 (B, 2)."""
+
+
+class TextBatch(LabelledBatch):
+    """A batch of rows of tokens, as `TextLoader` yields it: the pair ``tokens, labels`` with more fields.
+
+    `spdl.io.RowWriter` says more about the fields up to `max_seqlen`.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import TextBatch
+        >>> batch = TextBatch({"tokens": np.zeros((2, 8), np.int32), "labels": np.zeros((2, 8), np.int32), "epoch": 0})
+        >>> tokens, labels = batch
+        >>> tokens is batch.tokens, labels is batch["labels"]
+        (True, True)
+    """
+
+    medium: ClassVar[str] = "tokens"
+    """The name of the field that the batch unpacks as the first."""
+    target: ClassVar[str] = "labels"
+    """The name of the field that it unpacks as the second."""
+    tokens: Any
+    """The ids, int32 (B, L)."""
+    labels: Any
+    """The id that each token should predict, int32 (B, L), or -100 for none; None with ``labels=None``."""
+    position_ids: Any
+    """The place of each token in its document, or its part of one, int32 (B, L)."""
+    segment_ids: Any
+    """The number of each token's document in its row, from 1; 0 for padding. int32 (B, L)."""
+    cu_seqlens: Any
+    """Where each sequence ends if all rows are put one after the other, from 0 to B * L, int32."""
+    row_splits: Any
+    """The number of the first sequence of each row, and of all sequences, int32 (B + 1,)."""
+    max_seqlen: int
+    """The length of the longest sequence."""
+    index: Any
+    """The number of each row in the epoch, int64 (B,)."""
+    documents: Any
+    """The segments of the rows, int64 (S, 4), with the row of each, the position of its document in the source, and its
+    first token in the document and the one after its last."""
