@@ -60,46 +60,46 @@ class TokenCounts(NamedTuple):
         return TokenCounts(*map(sum, zip(self, other, strict=True)))
 
 
-class Tally(NamedTuple):
-    """The counts of all documents, and of those of each corpus."""
+class CountsByCorpus(NamedTuple):
+    """The counts of all documents together, and for each corpus."""
 
     total: TokenCounts
     corpora: Mapping[str, TokenCounts]
 
     @staticmethod
-    def of_cursor(cursor: Mapping[str, Any] | None) -> Tally:
+    def of_cursor(cursor: Mapping[str, Any] | None) -> CountsByCorpus:
         """Return the counts in the cursor of a state."""
         known = cursor or {}
         corpora = {name: TokenCounts(*counts) for name, counts in known.get("corpora", {}).items()}
-        return Tally(TokenCounts(**known.get("counts", {})), corpora)
+        return CountsByCorpus(TokenCounts(**known.get("counts", {})), corpora)
 
     def to_cursor(self) -> dict[str, Any]:
         corpora = {"corpora": {name: list(counts) for name, counts in self.corpora.items()}} if self.corpora else {}
         return {"counts": self.total._asdict(), **corpora}
 
-    def plus(self, total: TokenCounts, corpora: Mapping[str, TokenCounts]) -> Tally:
+    def plus(self, total: TokenCounts, corpora: Mapping[str, TokenCounts]) -> CountsByCorpus:
         """Return the counts of both together."""
         nothing = TokenCounts()
         names = dict.fromkeys([*self.corpora, *corpora])
         summed = {name: self.corpora.get(name, nothing) + corpora.get(name, nothing) for name in names}
-        return Tally(self.total + total, summed)
+        return CountsByCorpus(self.total + total, summed)
 
-    def split(self) -> tuple[Tally, Tally]:
+    def split(self) -> tuple[CountsByCorpus, CountsByCorpus]:
         """Return what documents add to, and what rows add to."""
-        rows = Tally(_of_rows(self.total), {name: _of_rows(counts) for name, counts in self.corpora.items()})
+        rows = CountsByCorpus(_of_rows(self.total), {name: _of_rows(counts) for name, counts in self.corpora.items()})
         rest = {name: _without(counts, rows.corpora[name]) for name, counts in self.corpora.items()}
-        return Tally(_without(self.total, rows.total), rest), rows
+        return CountsByCorpus(_without(self.total, rows.total), rest), rows
 
-    def dropped(self) -> Tally:
+    def dropped(self) -> CountsByCorpus:
         """Return the counts if what waits was dropped at the end of an epoch."""
         return self._map(lambda counts: counts._replace(not_full=counts.not_full + counts.waiting))
 
-    def delivered(self) -> Tally:
+    def delivered(self) -> CountsByCorpus:
         """Return the counts if other ranks have received what waits."""
         return self._map(lambda counts: counts._replace(delivered=counts.delivered + counts.waiting))
 
-    def _map(self, change: Callable[[TokenCounts], TokenCounts]) -> Tally:
-        return Tally(change(self.total), {name: change(counts) for name, counts in self.corpora.items()})
+    def _map(self, change: Callable[[TokenCounts], TokenCounts]) -> CountsByCorpus:
+        return CountsByCorpus(change(self.total), {name: change(counts) for name, counts in self.corpora.items()})
 
 
 def counts_alone(cursor: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from spdl._random_key import random_key
 from spdl.dataloader._loader.epoch_iterator import StepResult
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures
 from spdl.dataloader._loader.loader_state import World
-from spdl.dataloader._text.counts import Tally, TokenCounts, counts_alone
+from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import Groups, Tokenized
 from spdl.dataloader._text.tokenize import Encoded
 from spdl.io import LoadError, PackedRows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """The place at which an epoch continues: a row of a group. It is small, since the group is packed again.
 
     Attributes:
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     offset: int = 0
     mark: tuple[int, ...] | None = None
 
-    def to_state(self, counts: Tally) -> dict[str, Any]:
+    def to_state(self, counts: CountsByCorpus) -> dict[str, Any]:
         state: dict[str, Any] = self._asdict()
         if self.mark is None:
             del state["mark"]
@@ -49,11 +49,11 @@ class Place(NamedTuple):
         return {**state, **counts.to_cursor()}
 
     @staticmethod
-    def of_state(state: dict[str, Any] | None) -> Place:
+    def of_state(state: dict[str, Any] | None) -> RowPlace:
         known = state or {}
         mark = known.get("mark")
-        group, row, document, offset = (known.get(name, 0) for name in Place._fields[:-1])
-        return Place(group, row, document, offset, None if mark is None else tuple(mark))
+        group, row, document, offset = (known.get(name, 0) for name in RowPlace._fields[:-1])
+        return RowPlace(group, row, document, offset, None if mark is None else tuple(mark))
 
 
 class StreamSteps:
@@ -96,15 +96,15 @@ class _Group(NamedTuple):
     indices: list[int]
     """The place of each document in the source."""
     documents: list[Encoded]
-    begin: Place
-    following: Place
-    counts: Tally
+    begin: RowPlace
+    following: RowPlace
+    counts: CountsByCorpus
     """The documents of this group and of all before."""
     corpora: list[str | None]
     shares: NDArray[np.int64] | None
     """How many tokens of each corpus are in each row, (rows, corpora); None if these are not counted."""
 
-    def after(self, row: int) -> Place:
+    def after(self, row: int) -> RowPlace:
         """Return where the row that follows one is."""
         return self.following if row + 1 == len(self.sizes) else self.begin._replace(row=row + 1)
 
@@ -132,7 +132,7 @@ class Packer:
     Args:
         rule: How documents are packed.
         make: Makes a batch of rows, given how long these are.
-        steps: What is known of the steps of the epoch.
+        steps: The known steps of the epoch.
         groups: Which documents are packed together.
         batch_size: The rows of a batch of one rank.
         drop_last: Whether to leave out the last step if it is not full.
@@ -141,7 +141,7 @@ class Packer:
         drops: Whether documents that are too long for a row are left out, and not an error.
         position: The rows of the epoch that all ranks have received.
         place: Where they end.
-        counts: What became of the tokens until then.
+        counts: The fate of the tokens until then.
     """
 
     def __init__(
@@ -157,8 +157,8 @@ class Packer:
         skips: bool,
         drops: bool,
         position: int,
-        place: Place,
-        counts: Tally,
+        place: RowPlace,
+        counts: CountsByCorpus,
     ) -> None:
         self._rule = rule
         self._make = make
@@ -243,13 +243,13 @@ class Packer:
         self._count(sizes[new:], names[new:])
         rows = self._pack_from(begin, sizes)
         filled = np.add.reduceat(rows.stops - rows.starts, rows.offsets[:-1]) if rows.documents.size else sizes[:0]
-        following = Place(begin.group + 1, 0, stop)
+        following = RowPlace(begin.group + 1, 0, stop)
         kept = len(documents)
         if self._rule.algorithm == "concat" and not ends and filled.size and filled[-1] < self._rule.length:
             # The next documents go on in this row.
             first = rows.offsets[-2]
             kept = int(rows.documents[first])
-            following = Place(begin.group + 1, 0, numbers[kept], int(rows.starts[first]))
+            following = RowPlace(begin.group + 1, 0, numbers[kept], int(rows.starts[first]))
             rows = PackedRows(rows.documents[:first], rows.starts[:first], rows.stops[:first], rows.offsets[:-1])
             filled = filled[:-1]
         if self._key is not None and filled.size:
@@ -271,7 +271,7 @@ class Packer:
             del self._marks[0]
         return self._marks[0] if self._marks and self._marks[0][0] <= document else None
 
-    def _pack_from(self, begin: Place, sizes: NDArray[np.int64]) -> PackedRows:
+    def _pack_from(self, begin: RowPlace, sizes: NDArray[np.int64]) -> PackedRows:
         if not sizes.size:
             return PackedRows(sizes, sizes, sizes, np.zeros(1, np.int64))
         offset = begin.offset

@@ -13,12 +13,12 @@ from spdl._check import check_flag, check_int, positive, refuse
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import EpochLoader
 from spdl.dataloader._loader.failures import UserCode
+from spdl.dataloader._loader.labelled_batches import TextBatch
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
-from spdl.dataloader._text.counts import Tally, TokenCounts, counts_alone
+from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import is_map_style, lengths_of
 from spdl.dataloader._text.packer import StreamSteps
-from spdl.dataloader._text.text_batch import TextBatch
 from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows, Writers
 from spdl.io import PackedRows
 from spdl.io._shared import PackingRule, check_too_long
@@ -251,7 +251,7 @@ class TextLoader(EpochLoader[TextBatch]):
             each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.name != "bottleneck"
         }
         given["bottleneck"] = lambda: found.bottleneck
-        counts = Tally.of_cursor(self._progress().cursor)
+        counts = CountsByCorpus.of_cursor(self._progress().cursor)
         return TextStatistics(**given, tokens=counts.total, corpora=counts.corpora)
 
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps | StreamSteps:
@@ -324,7 +324,7 @@ def _finish(
         indices: The position of each segment's document in the source.
         more: Other fields.
         labels: How labels are made.
-        output: What arrays become.
+        output: The kind of arrays that the batch has.
         transform: The user's function of a batch.
     """
     numbers = np.repeat(np.arange(rows.offsets.size - 1), np.diff(rows.offsets))

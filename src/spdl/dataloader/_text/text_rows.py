@@ -14,9 +14,9 @@ from spdl.dataloader._loader.epoch_iterator import TAKEN, Cursor, EpochStep, Epo
 from spdl.dataloader._loader.failures import SampleFailure
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, World, identify
 from spdl.dataloader._loader.sample_loader import BATCHES_AT_ONCE, make_order
-from spdl.dataloader._text.counts import Corpora, Tally, TokenCounts
+from spdl.dataloader._text.counts import Corpora, CountsByCorpus, TokenCounts
 from spdl.dataloader._text.documents import Documents, Groups, Piece, Tokenized, is_map_style, lengths_of
-from spdl.dataloader._text.packer import Packer, Place, Rows, StreamSteps
+from spdl.dataloader._text.packer import Packer, RowPlace, Rows, StreamSteps
 from spdl.dataloader._text.tokenize import Tokenize
 from spdl.io import PackedRows, RowWriter
 from spdl.io._shared import PackingCounts, PackingRule, select_rows
@@ -56,11 +56,11 @@ class CountedSteps(EpochSteps):
 
     def advance(self, before: Cursor, result: Cursor) -> Cursor:
         """Add up what the steps have counted."""
-        return Tally.of_cursor(before).plus(*Tally.of_cursor(result)).to_cursor()
+        return CountsByCorpus.of_cursor(before).plus(*CountsByCorpus.of_cursor(result)).to_cursor()
 
     def between_epochs(self, cursor: Cursor) -> Cursor:
         """Count the rows that no step of this rank is about: `drop_last` has left them out, or others have them."""
-        counts = Tally.of_cursor(cursor)
+        counts = CountsByCorpus.of_cursor(cursor)
         return (counts.delivered() if self.ends_early else counts.dropped()).to_cursor()
 
 
@@ -210,7 +210,7 @@ class KnownRows:
         batch = self._writers[length](mine, self._source)
         made = self._finish(batch, mine, mine.documents, {"index": positions, "epoch": epoch, "failures": ()})
         delivered = int(sizes.sum())
-        counts = Tally(TokenCounts(rows=count, delivered=delivered, padding=count * length - delivered), {})
+        counts = CountsByCorpus(TokenCounts(rows=count, delivered=delivered, padding=count * length - delivered), {})
         if self._corpora is not None:
             sums = self._corpora.sums(everything.documents, sizes)
             counts = counts._replace(corpora={name: TokenCounts(delivered=sums[name]) for name in sums})
@@ -220,7 +220,7 @@ class KnownRows:
             counts = counts.plus(_to_counts(self._order.counts), self._count_corpora(self._order))
         return StepResult(step.end, made, cursor=counts.to_cursor())
 
-    def _count_begun(self, rows: PackedRows, counts: Tally) -> tuple[TokenCounts, dict[str, TokenCounts]]:
+    def _count_begun(self, rows: PackedRows, counts: CountsByCorpus) -> tuple[TokenCounts, dict[str, TokenCounts]]:
         """Return the documents and tokens of some rows of a mix, whose epoch has a part of all documents, or more."""
         begun = rows.documents[rows.starts == 0]
         total = TokenCounts(documents=begun.size, tokens=counts.total.delivered)
@@ -354,7 +354,7 @@ class StreamedRows:
         drop_last: bool,
     ) -> int:
         """Add the source and the stages to a pipeline. Return how many threads it needs."""
-        epoch, place = progress.epoch, Place.of_state(progress.cursor)
+        epoch, place = progress.epoch, RowPlace.of_state(progress.cursor)
         packer = Packer(
             self._how.rule,
             lambda rows, length, failures: self._make(rows, length, failures, epoch),
@@ -367,7 +367,7 @@ class StreamedRows:
             drops=self._how.drops,
             position=progress.position,
             place=place,
-            counts=Tally.of_cursor(progress.cursor),
+            counts=CountsByCorpus.of_cursor(progress.cursor),
         )
         documents = self._documents
 

@@ -16,7 +16,7 @@ from spdl.io import FormatError
 from spdl.io._shared import BytesReader, decompressed, is_compressed
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.packed import (
+from spdl.source._shards.indexed import (
     IndexFile,
     Offsets,
     PackedShard,

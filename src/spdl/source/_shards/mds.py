@@ -16,12 +16,12 @@ from spdl._check import check_int, show
 from spdl.io import FormatError
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.packed import (
+from spdl.source._shards.indexed import (
     DAMAGE,
     METHODS,
+    Compression,
     IndexFile,
     PackedShard,
-    Packing,
     checked,
     decode_list,
     decode_picture,
@@ -227,12 +227,12 @@ def _file(index: IndexFile, shard: Any, which: str) -> Place:
     return index.file(stored.get("basename"), "'basename'")
 
 
-def _packing(index: IndexFile, shard: Any, compression: str) -> Packing:
+def _packing(index: IndexFile, shard: Any, compression: str) -> Compression:
     method = compression.partition(":")[0]
     if method not in METHODS:
         raise index.refuse(f"its shards are compressed by {compression!r}, and {', '.join(METHODS)} can be read")
     raw = index.take(shard.get("raw_data"), "'raw_data'", dict)
-    packing = Packing(method, index.count(raw.get("bytes"), "'bytes'"))
+    packing = Compression(method, index.count(raw.get("bytes"), "'bytes'"))
     packing.check()
     return packing
 

@@ -116,7 +116,7 @@ def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> 
 
 
 def cast_table(table: Any, schema: Any) -> Any:
-    """Return a table whose columns have the types of a schema. Those that have them are left as they are."""
+    """Return a table whose columns have the types of a schema. Columns that have them stay unchanged."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
     columns = [
@@ -182,7 +182,7 @@ def distinct_values(files: ParquetFiles, name: str, type_: Any) -> Any:
 
 
 def count_nulls(files: ParquetFiles) -> dict[str, int]:
-    """Return how many nulls the columns have that are no lists, as far as the files' statistics say."""
+    """Return how many nulls the columns other than lists have, as far as the files' statistics say."""
     found: dict[str, int] = {}
     names = set(files.schema.names)
     for shard, group in _places(files._shards):  # noqa: SLF001

@@ -301,7 +301,7 @@ class GroupTables:
         return sorted(windows, key=lambda window: not window.is_done)
 
     def _drop_wasteful(self, groups: list[int]) -> None:
-        """Drop windows of which only some groups are needed next, if memory has no room for them beside the others.
+        """Drop windows if only some of their groups are needed next, if memory has no room for them beside the others.
 
         They are left from another epoch, and would push each other out at every call. Their groups are decoded anew.
 

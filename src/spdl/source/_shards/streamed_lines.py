@@ -96,7 +96,7 @@ class StreamedJsonLines:
         return self.iterate_from(0)
 
     def iterate_from(self, position: int) -> Iterator[dict[str, Any]]:
-        """Return an iterator over the records from a position on. What is before it is read, and not parsed.
+        """Return an iterator over the records from a position on. Earlier lines are read, and not parsed.
 
         Args:
             position: How many records to leave out.

@@ -10,8 +10,8 @@ import numpy as np
 from spdl._check import show
 from spdl.io import FormatError
 from spdl.source._place import Place
+from spdl.source._shards.indexed import IndexFile
 from spdl.source._shards.litdata import dtype_of
-from spdl.source._shards.packed import IndexFile
 from spdl.source._text.bounds import Edges
 from spdl.source._text.token_shard import Flat, FlatShard, Options, Parts, TokenShard
 

@@ -14,7 +14,7 @@ from spdl.io import FormatError
 from spdl.io._shared import kept_arrays
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.packed import PackedShard
+from spdl.source._shards.indexed import PackedShard
 from spdl.source._shards.parquet_shard import ParquetShard, RowGroups, import_arrow
 from spdl.source._shards.sharded import kept_name
 from spdl.source._text.bounds import Integers, Lengths, Numbers, narrowed
@@ -59,7 +59,7 @@ class ColumnShard(TokenShard):
         raise NotImplementedError
 
 
-class Lists:
+class ArrowLists:
     """The lists of integers of a column, as NumPy arrays of Arrow's memory.
 
     Args:
@@ -135,7 +135,7 @@ class ArrowShard(ColumnShard):
     def __init__(self, place: Place, options: Options) -> None:
         super().__init__(place, options)
         self._parts = Parts()
-        self._opened: tuple[Lists, np.dtype[Any]] | None = None
+        self._opened: tuple[ArrowLists, np.dtype[Any]] | None = None
         self._lock = RenewedLock()
 
     @property
@@ -151,14 +151,14 @@ class ArrowShard(ColumnShard):
     def _read(self, numbers: list[int]) -> list[Tokens]:
         return self._open()[0].read(numbers)
 
-    def _open(self) -> tuple[Lists, np.dtype[Any]]:
+    def _open(self) -> tuple[ArrowLists, np.dtype[Any]]:
         if self._opened is None:
             with self._lock:
                 if self._opened is None:
                     self._opened = self._load()
         return self._opened
 
-    def _load(self) -> tuple[Lists, np.dtype[Any]]:
+    def _load(self) -> tuple[ArrowLists, np.dtype[Any]]:
         arrow, _ = import_arrow("TokenFiles of Arrow files")
         import pyarrow.ipc  # noqa: PLC0415 - an optional dependency.
 
@@ -177,7 +177,7 @@ class ArrowShard(ColumnShard):
         except (arrow.ArrowException, OSError, MemoryError, ValueError) as error:
             raise FormatError(f"{self.place} is not an Arrow file that can be read: {error}") from error
         dtype = self.options.checked(self.place, dtype_of(where, table.schema.field(0).type))
-        return Lists(where, table.column(0)), dtype
+        return ArrowLists(where, table.column(0)), dtype
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
@@ -197,7 +197,7 @@ class ParquetTokens(ColumnShard):
 
     Args:
         place: The place of the file.
-        options: What users say about it.
+        options: The user's options.
         cache: Keeps row groups that were decoded.
     """
 
@@ -234,9 +234,9 @@ class ParquetTokens(ColumnShard):
                 found[place].setflags(write=False)
         return found
 
-    def _decode(self, group: int) -> tuple[Lists, int]:
+    def _decode(self, group: int) -> tuple[ArrowLists, int]:
         table = self._shard.fetch(RowGroups(self._shard, [group], 0, 0))().table
-        return Lists(f"{self._where} row group {group},", table.column(0)), table.nbytes
+        return ArrowLists(f"{self._where} row group {group},", table.column(0)), table.nbytes
 
     @property
     def _where(self) -> str:
@@ -252,7 +252,7 @@ class MDSTokens(ColumnShard):
 
     Args:
         place: The place of the file.
-        options: What users say about it.
+        options: The user's options.
         shard: Reads its samples.
     """
 

@@ -15,8 +15,8 @@ from spdl.io import FormatError
 from spdl.io._shared import name_path
 from spdl.source._place import Place, find_places
 from spdl.source._prefetch import ByteCache, read_together
+from spdl.source._shards.indexed import IndexFile
 from spdl.source._shards.mds import list_shards
-from spdl.source._shards.packed import IndexFile
 from spdl.source._shards.parquet_shard import import_arrow
 from spdl.source._shards.sharded import ShardedRecords
 from spdl.source._text.bounds import Integers, Lengths

@@ -227,7 +227,7 @@ class TokenShard(abc.ABC):
 
     Args:
         place: The place of the file.
-        options: What users say about it.
+        options: The user's options.
     """
 
     def __init__(self, place: Place, options: Options) -> None:
@@ -305,7 +305,7 @@ class FlatShard(TokenShard):
 
     Args:
         place: The place of the file.
-        options: What users say about it.
+        options: The user's options.
         load: Opens the file.
     """
 

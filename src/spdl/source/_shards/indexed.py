@@ -248,7 +248,7 @@ METHODS = ("zstd", "gz", "bz2", "br", "snappy")
 _UNMARKED = {"br": "brotli", "snappy": "snappy"}
 
 
-class Packing(NamedTuple):
+class Compression(NamedTuple):
     """How a file is compressed."""
 
     method: str
@@ -261,7 +261,7 @@ class Packing(NamedTuple):
             import_arrow(f"A shard that is compressed by {self.method}")
 
 
-def open_packed(place: Place, packing: Packing | None) -> Callable[[int], bytes]:
+def open_packed(place: Place, packing: Compression | None) -> Callable[[int], bytes]:
     """Return a function that reads the content of a compressed file, some bytes at a time.
 
     Args:
@@ -283,7 +283,7 @@ def open_packed(place: Place, packing: Packing | None) -> Callable[[int], bytes]
     return decompressed(content[:8], BytesReader(memoryview(content)[8:]).read)
 
 
-def _decompress(place: Place, content: bytes, packing: Packing) -> memoryview:
+def _decompress(place: Place, content: bytes, packing: Compression) -> memoryview:
     arrow, _ = import_arrow(f"A shard that is compressed by {packing.method}")
     try:
         found = arrow.decompress(content, packing.size, codec=_UNMARKED[packing.method])
@@ -396,7 +396,7 @@ class PackedShard:
         cache: ByteCache | None,
         *,
         most: int,
-        packing: Packing | None = None,
+        packing: Compression | None = None,
     ) -> None:
         self.place = place
         self._count = count
