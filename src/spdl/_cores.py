@@ -53,7 +53,7 @@ def read_file(path: str) -> str:
 def _climb(group: str, mounted: str, top: str) -> list[str]:
     """Return the folders of a group and of the groups around it, given which group is mounted and where.
 
-    In a container, the process's own group may be mounted as if there were no groups around it. Its path may still be
+    In a container, the process's own group may be mounted as the root. Its path may still be
     the one that the machine sees, or may begin at the container's own group too.
     """
     mounted = mounted.rstrip("/")

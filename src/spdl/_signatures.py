@@ -1,6 +1,6 @@
 """The parameters of functions, whatever their annotations name.
 
-From Python 3.14 on, annotations are evaluated when somebody asks for them. They may then name what only type checkers
+From Python 3.14 on, annotations are evaluated when they are first read. They may then name what only type checkers
 import, and asking in the usual way raises a NameError.
 """
 
@@ -22,10 +22,10 @@ if sys.version_info >= (3, 14):
         return _signature(function, annotation_format=Format.FORWARDREF)
 
     def annotations_of(function: Any) -> dict[str, Any]:
-        """Return the annotations of a function, by parameter. What is not there is a string, as it was written.
+        """Return the annotations of a function, by parameter. Annotations of missing names are strings.
 
         Raises:
-            Exception: If there are none that can be had.
+            Exception: If the annotations cannot be read.
         """
         found = get_annotations(function, format=Format.FORWARDREF)
         return {name: each.__forward_arg__ if isinstance(each, ForwardRef) else each for name, each in found.items()}
@@ -37,7 +37,7 @@ else:
         """Return the annotations of a function, by parameter: a string if they are not evaluated.
 
         Raises:
-            AttributeError: If there are none.
+            AttributeError: If it has no annotations.
         """
         found = function.__annotations__
         return found if isinstance(found, dict) else {}

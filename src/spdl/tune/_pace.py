@@ -98,7 +98,7 @@ class Measured:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What limits the pipeline."""
+        """The limit of the pipeline."""
         return verdict(self.window)
 
     @property

@@ -96,7 +96,7 @@ def raised_by(limits: Limits, budgets: Budgets, its: Measured, factor: float) ->
     Args:
         limits: The limits in force.
         budgets: How far they may go.
-        its: What was measured under them.
+        its: The measurements under them.
         factor: How many times faster the step should make the pipeline.
     """
     found, raised = its.verdict, limits

@@ -67,7 +67,7 @@ def test_the_demo_without_an_index_or_pip_says_so_in_one_line(
     assert main(QUICK) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: the demo's photos cannot be fetched with pip: {complaint}")
-    assert error.endswith(" With images of your own: spdl bench images DIR.\n")
+    assert error.endswith(" With your own images: spdl bench images DIR.\n")
     assert error.count("\n") == 1
     assert [path.name for path in cache.iterdir()] == ["demo-photos-1.lock"]
 

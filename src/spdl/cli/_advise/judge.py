@@ -252,7 +252,7 @@ class LoaderVerdict:
     """The verdict on a loader, and what was measured and tried.
 
     Attributes:
-        limit: What limits the job. Its kind is ``"none"`` if too few steps were measured.
+        limit: The limit of the job. Its kind is ``"none"`` if too few steps were measured.
         share: The share of the time, 0 to 1, in which the loop waits.
         start_share: The share of all time that goes to the beginning and the end of iterations.
         costs: The cost of a batch. None if too few steps were measured.

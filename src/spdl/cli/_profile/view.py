@@ -28,7 +28,7 @@ class Advice:
         concurrency: The concurrency of each stage, in the order of the profile.
         num_threads: The threads of the pipeline, so that no stage waits for another's threads.
         items_per_second: The best possible rate at which items leave the source.
-        verdict: What limits the rate.
+        verdict: The limit of the rate.
     """
 
     concurrency: Sequence[int]

@@ -101,7 +101,7 @@ def _stage(result: ProfileResult, rate: float, best: float) -> StageWindow:
         held=0.0,
         buffered=0,
         oldest=0.0,
-        # What neither waits computes, or would if a core was free.
+        # A thread that waits for neither computes, or would if a core was free.
         runs=max(0.0, 1 - waits - for_each_other),
         waits_for_thread=for_each_other,
         waits=waits,

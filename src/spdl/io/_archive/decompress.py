@@ -102,7 +102,7 @@ class _Streams:
     Args:
         method: Its name in messages.
         make: Makes an object that decompresses one stream.
-        errors: What it raises for damaged data.
+        errors: The exceptions that it raises for damaged data.
         read: Reads the compressed bytes.
         padding: Zeros may follow a stream, in a multiple of this number. 0 allows none.
     """

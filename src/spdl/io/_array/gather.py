@@ -49,6 +49,6 @@ def pack_columns(columns: Sequence[tuple[NDArray[Any], int]], records: NDArray[n
 
     Args:
         columns: The columns, each with its first byte in a record.
-        records: The records, uint8 (N, width), whose other bytes stay as they are.
+        records: The records, uint8 (N, width), whose other bytes stay unchanged.
     """
     native.pack_columns(list(columns), records)

@@ -72,7 +72,7 @@ class PackingRule(NamedTuple):
     def of(
         length: object, *, algorithm: object, split: object, align: object, argument: str = "algorithm"
     ) -> PackingRule:
-        """Return a rule of a user's arguments, of which one may have another name."""
+        """Return a rule of a user's arguments. One of these may have another name."""
         length = check_int("length", length, least=1, most=_LONGEST)
         check_choice(argument, algorithm, ("best-fit", "first-fit", "concat", "none"))
         check_choice("split", split, ("never", "long", "always", None))

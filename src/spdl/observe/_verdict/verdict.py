@@ -16,7 +16,7 @@ class Kind(NamedTuple):
 
     Attributes:
         status: The exit status of `spdl why`, for scripts. 0 is no limit in the loader; all commands have 1 and 2.
-        meaning: What it says.
+        meaning: Its meaning, in words.
     """
 
     status: int

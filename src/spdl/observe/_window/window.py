@@ -94,7 +94,7 @@ class StageWindow:
         arguments: The arguments of a ready-made loader that change it; None if the user declares it himself.
         per_second: Its other counters, per second.
         blocked: The share of the time in which it did not start since a result would have had no place, 0 to 1.
-        glimpsed: What a few looks at its threads saw them wait for, if all the rest is known from counters: ``"lock"``,
+        glimpsed: The waits of its threads that a few looks saw, if all the rest is known from counters: ``"lock"``,
             if all but one waited for another thread, ``"threads"``, if all did, ``"I/O"``, if none did, or empty.
 
     Example:

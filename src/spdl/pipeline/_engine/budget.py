@@ -205,7 +205,7 @@ class Budget:
         self._largest = 0
         self._blocked_since = 0.0
         self._told = False
-        # The consumer takes without the lock. What it has taken are the first of these roots, those without an entry.
+        # The consumer takes without the lock. The first of these roots, without an entry, are of items that it took.
         self._sink = sink
         self._roots = sink.note_roots()
 

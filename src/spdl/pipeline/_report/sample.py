@@ -34,13 +34,13 @@ class Shown(NamedTuple):
             a direction.
         unit: Its unit by UCUM; one in braces is what is counted.
         description: Its description.
-        column: The heading of its total in a report; with "/s" behind it, that of its rate in `spdl top`. Empty if
+        column: The heading of its total in a report; followed by "/s", the heading of its rate in `spdl top`. Empty if
             they show it otherwise.
         scalar: Its name in TensorBoard, if it is shown there. A counter shows the change since the last step:
             divided by the time for a rate ``..._per_second``, and by the time of all slots if it counts seconds.
         statistic: Its name in the statistics, if it has another one there.
         where: The parts that have it.
-        direction: What tells apart the fields of a metric.
+        direction: The label that tells apart the fields of a metric.
     """
 
     metric: str

@@ -375,7 +375,7 @@ def statistics_of(
     )
 
 
-# What statistics have as it was counted: their name and type of it, and its name in samples.
+# The counters that statistics repeat unchanged: the name and type there, and its name in samples.
 _AS_COUNTED: list[tuple[str, type[Any], str]] = [
     (field.statistic, type(default.default), field.name)
     for field in shown_fields(StageSample)

@@ -358,7 +358,7 @@ class QueueNode(ConveyorNode):
                 waited = 0.0
                 continue
             waited += _PATIENCE
-            # True if `get` waits where `asyncio.Queue.get` does. There is no public way to know.
+            # True if `get` waits where `asyncio.Queue.get` does. No public function says so.
             waits = bool(carrier._getters)  # noqa: SLF001 - no public way.
             if waits or (not self.contents and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:

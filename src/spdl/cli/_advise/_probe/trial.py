@@ -323,7 +323,7 @@ def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[],
     if ours is not None:
         choice = copied(ours.like(loader), several).worker_choice
         known = {"what": choice.kind, "reason": choice.reason}
-        # The sampler that they get is no part of the choice.
+        # The choice does not depend on their sampler.
         chosen = ours.like(loader, workers=choice.kind)
         yield {**known, "workers": several}, lambda: copied(chosen, several)
         if choice.kind == "thread" and 4 * several <= _MOST_THREADS:
