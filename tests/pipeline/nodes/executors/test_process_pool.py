@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -356,10 +357,12 @@ class TestHandOvers:
         stage = source([0.0, 1.5, 0.0, 0.0]).pipe(
             time_taking, executor=pool, concurrency=8, timeout=0.5, on_timeout="drop", output_order="input"
         )
+        got: list[float] = []
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
-            got = list(pipeline.get_iterator(timeout=60))
+            with suppress(PipelineFailure):
+                got += pipeline.get_iterator(timeout=60)
             failed = {position for each in pipeline.failures() for position in each.positions}
-        # On a busy machine, others may be late as well.
+        # On a busy machine, others may be late as well; if all are, the pipeline fails.
         assert 1 in failed
         assert got == [0.0] * (4 - len(failed))
 
