@@ -162,8 +162,7 @@ def test_the_next_epoch_is_prefetched() -> None:
     source = Passes(3)
     with build_pipeline(endless(Pipe(lambda x: x), source=source, sink=10), num_threads=1).auto_stop() as pipeline:
         assert list(pipeline) == epoch(0, 3)
-        wait_until(lambda: source.passes >= 3)
-        assert source.passes >= 3
+        assert wait_until(lambda: source.passes >= 3)
 
 
 @pytest.mark.parametrize("stages", [[], [Pipe(lambda x: x)], [Aggregate(1)]], ids=["source", "pipe", "aggregate"])

@@ -373,7 +373,7 @@ class TestFailures:
             return x
 
         def fail_late() -> None:
-            wait_until(lambda: pipeline._engine.stopping)
+            assert wait_until(lambda: pipeline._engine.stopping)
             stopping.set()
 
         pipeline = build(range(6), op, name="op")

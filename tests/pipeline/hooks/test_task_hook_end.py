@@ -145,7 +145,7 @@ class TestTheEnd:
 
             def return_late() -> None:
                 # The task that waits for the call is cancelled before the call ends.
-                wait_until(lambda: pipeline._engine.stopping)
+                assert wait_until(lambda: pipeline._engine.stopping)
                 time.sleep(0.1)
                 go.set()
 
