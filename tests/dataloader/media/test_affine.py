@@ -316,7 +316,7 @@ def test_policy_does_not_bring_back_what_one_of_its_moves_cut_off() -> None:
             assert (box[2:] <= around[place, 2:] + 1e-3).all()
         # Each box has all that can be seen of it.
         first = np.array(GRID)[:, None, :2]
-        within = ((first > np.array(boxes)[:, :2]) & (first < np.array(boxes)[:, 2:])).all(-1)
+        within: Any = ((first > np.array(boxes)[:, :2]) & (first < np.array(boxes)[:, 2:])).all(-1)
         for place, owned in enumerate(within.T):
             for point in batch.grid[number][0, owned & shown & ~at_edge, :2]:
                 box = batch.boxes[number][batch.number[number] == place][0]

@@ -155,6 +155,23 @@ def test_torchvision_may_leave_rows_to_the_loader_alone(v2: Any) -> None:
         batches(TorchvisionTransform(drop, targets), targets, samples)
 
 
+@pytest.mark.parametrize("box_format", ["XYXY", "XYWH", "CXCYWH"])
+def test_torchvision_may_convert_boxes(v2: Any, box_format: str) -> None:
+    targets = {"boxes": Boxes("xywh", output="xyxy")}
+    samples = [{name: sample[name] for name in ("image", *targets)} for sample in SAMPLES]
+    convert = TorchvisionTransform(v2.ConvertBoundingBoxFormat(box_format), targets)
+    for before, after in zip(batches(None, targets, samples), batches(convert, targets, samples), strict=True):
+        for own, other in zip(before.boxes, after.boxes, strict=True):
+            assert type(other) is torch.Tensor
+            np.testing.assert_allclose(own, other, atol=1e-4)
+
+
+@pytest.mark.usefixtures("v2")
+def test_torchvision_must_return_a_sample() -> None:
+    with pytest.raises(TypeError, match="`transform` must be a transform that returns a dict"):
+        batches(TorchvisionTransform(lambda sample: sample["image"], TARGETS))
+
+
 ALBUMENTATIONS: dict[str, Callable[[Any], list[Any]]] = {
     "mirrored": lambda library: [library.HorizontalFlip(p=1.0)],
     "cropped": lambda library: [library.RandomCrop(12, 16), library.VerticalFlip(), library.Transpose()],
@@ -201,6 +218,47 @@ def test_albumentations_moves_targets_as_by_itself(albumentations: Any, name: st
             assert after.objects[place].shape == (len(rows), *after.mask[place].shape)
             assert after.joints[place].shape == (len(rows), 2, 3)
     assert kept > 5
+
+
+def test_albumentations_finds_boxes_for_transforms_that_ask_for_them(albumentations: Any) -> None:
+    targets = {name: TARGETS[name] for name in ("boxes", "labels")}
+    samples = [{name: sample[name] for name in ("image", *targets)} for sample in SAMPLES]
+    crop = AlbumentationsTransform([albumentations.RandomSizedBBoxSafeCrop(12, 16)], targets, seed=SEED)
+    plain, moved = batches(None, targets, samples), batches(crop, targets, samples)
+    for before, after in zip(plain, moved, strict=True):
+        assert after.image.shape[2:] == (12, 16)
+        # Such a crop cuts no box off.
+        assert [labels.tolist() for labels in after.labels] == [labels.tolist() for labels in before.labels]
+
+
+def test_albumentations_takes_several_targets_of_a_kind(albumentations: Any) -> None:
+    targets: dict[str, Any] = {"mask": InstanceMasks(), "bboxes": Mask(), "first": Boxes(), "second": Boxes()}
+    targets |= {"points": Keypoints(), "keypoints": Keypoints()}
+    ids = np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 200
+    sample = {"image": SAMPLES[0]["image"], "mask": ids[None] > 99, "bboxes": ids, "first": [[0, 0, 4, 5]]}
+    sample |= {"second": [[2, 3, 8, 9]], "points": [[1, 2]], "keypoints": [[3, 4]]}
+    mirror = AlbumentationsTransform([albumentations.HorizontalFlip(p=1.0)], targets)
+    (batch,) = batches(mirror, targets, [sample], output="numpy")
+    np.testing.assert_array_equal(batch.bboxes[0], ids[:, ::-1])
+    np.testing.assert_array_equal(batch.mask[0][0], (ids > 99)[:, ::-1])
+    np.testing.assert_allclose(batch.first[0], [[WIDTH - 4, 0, WIDTH, 5]], atol=1e-4)
+    np.testing.assert_allclose(batch.second[0], [[WIDTH - 8, 3, WIDTH - 2, 9]], atol=1e-4)
+    # The library mirrors points by the last pixel.
+    np.testing.assert_allclose([batch.points[0], batch.keypoints[0]], [[[WIDTH - 2, 2]], [[WIDTH - 4, 4]]], atol=1e-4)
+
+
+def test_albumentations_may_drop_points(albumentations: Any) -> None:
+    targets = {"points": Keypoints(), "joints": Keypoints(2, visibility=True)}
+    points = [[x, y] for x in (0.5, 3.5, WIDTH - 0.5) for y in (0.5, 6.5, HEIGHT - 0.5)]
+    sample = {"image": SAMPLES[0]["image"], "points": points, "joints": [[[0.5, 0.5, 2], [5.5, 5.5, 2]]]}
+    bend = AlbumentationsTransform([albumentations.GridDistortion(distort_limit=(0.9, 0.9), p=1.0)], targets)
+    (batch,) = batches(bend, targets, [sample] * 3, output="numpy", on_error="raise")
+    for rows, joints in zip(batch.points, batch.joints, strict=True):
+        assert rows.shape == (len(points), 2)
+        gone = (rows == -1).all(1)
+        assert ((rows[~gone] >= 0) & (rows[~gone] <= (WIDTH, HEIGHT))).all()
+        assert joints.shape == (1, 2, 3)
+        assert ((joints[..., 2] == 2) | (joints == 0).all(-1)).all()
 
 
 def test_albumentations_keeps_ids_and_formats(albumentations: Any) -> None:

@@ -83,10 +83,16 @@ class TorchvisionTransform:
             elif isinstance(kind, Keypoints):
                 sample[name] = self._wrappers.KeyPoints(given[name][..., :2], **canvas)
         with _mode()(context.key(self._seed)):
-            done = {
-                name: value.as_subclass(torch.Tensor) if isinstance(value, torch.Tensor) else value
-                for name, value in self._transform(sample).items()
-            }
+            returned = self._transform(sample)
+        check_instance("transform", returned, Mapping, "a transform that returns a dict like the one that it gets")
+        found = dict(returned)
+        for name, kind in self._kinds.items():
+            if isinstance(kind, Boxes) and name in found:
+                found[name] = _in_format(found[name], _FORMATS[kind.output or kind.format])
+        done = {
+            name: value.as_subclass(torch.Tensor) if isinstance(value, torch.Tensor) else value
+            for name, value in found.items()
+        }
         for name, kind in self._kinds.items():
             if isinstance(kind, Keypoints) and kind.visibility:
                 done[name] = torch.cat([done[name], given[name][..., 2:]], -1)
@@ -94,12 +100,22 @@ class TorchvisionTransform:
         return moved if targets is None else (moved, done)
 
 
+def _in_format(boxes: Any, box_format: str) -> Any:
+    """Return boxes in the format in which they were passed, also after a ``ConvertBoundingBoxFormat``."""
+    if getattr(boxes, "format", None) in (None, box_format):
+        return boxes
+    functions = importlib.import_module("torchvision.transforms.v2.functional")
+    return functions.convert_bounding_box_format(boxes, new_format=box_format)
+
+
 class AlbumentationsTransform:
     """Transforms of Albumentations for ``ImageLoader(..., transform=...)``: an image and its targets move alike.
 
-    They are composed with what the targets need: masks, boxes and points by their names, and what belongs to a box that
-    is dropped is dropped, too. Each thread has its own composition, since one keeps state while it runs. Random numbers
-    are made of the seed, the epoch and the sample's index, so batches repeat, whatever the number of threads.
+    They are composed with what the targets need. The first `Boxes` are the library's ``bboxes``, so transforms that ask
+    for these find them, and the first `Mask`, `InstanceMasks` and `Keypoints` its ``mask``, ``masks`` and
+    ``keypoints``. What belongs to a box that is dropped is dropped, too; a point that a transform drops is (-1, -1).
+    Each thread has its own composition, since one keeps state while it runs. Random numbers are made of the seed, the
+    epoch and the sample's index, so batches repeat, whatever the number of threads.
 
     Args:
         transforms: A list, as ``albumentations.Compose`` takes it.
@@ -125,14 +141,19 @@ class AlbumentationsTransform:
         self._kinds = _check_kinds(targets)
         self._seed = check_int("seed", seed, least=None)
         library: Any = importlib.import_module("albumentations")
-        own = ((Mask, "mask"), (InstanceMasks, "masks"), (Boxes, "bboxes"), (Keypoints, "keypoints"))
-        names = {name: word for name, kind in self._kinds.items() for each, word in own if isinstance(kind, each)}
+        self._words: dict[str, str] = {}
+        further: dict[str, str] = {}
+        for kind, word in ((Mask, "mask"), (InstanceMasks, "masks"), (Boxes, "bboxes"), (Keypoints, "keypoints")):
+            for number, name in enumerate(name for name, each in self._kinds.items() if isinstance(each, kind)):
+                self._words[name] = f"{word}_{number}" if number else word
+                if number:
+                    further[self._words[name]] = word
         compose = library.Compose(
             list(transforms),
             # Rows have their number as a further column, which says what else to keep.
             bbox_params=library.BboxParams("pascal_voc", filter_invalid_bboxes=True),
             keypoint_params=library.KeypointParams("xy", remove_invisible=False),
-            additional_targets=names,
+            additional_targets=further,
         )
         self._own = _OfThread(compose)
 
@@ -148,17 +169,17 @@ class AlbumentationsTransform:
         given = {name: np.asarray(value) for name, value in _check_given(self._kinds, targets).items()}
         is_tensor = not isinstance(image, np.ndarray)
         data = {"image": np.ascontiguousarray(image.permute(1, 2, 0).numpy()) if is_tensor else image}
-        for name, kind in self._kinds.items():
-            value = given[name]
+        for name, word in self._words.items():
+            kind, value = self._kinds[name], given[name]
             if isinstance(kind, Mask):
                 # The types that OpenCV knows, and ids reach to 65,535.
-                data[name] = value.astype(np.uint8 if value.max() <= _BYTE else np.uint16)
+                data[word] = value.astype(np.uint8 if value.max() <= _BYTE else np.uint16)
             elif isinstance(kind, Boxes):
-                data[name] = _number(kind._read(value, kind.output or kind.format))  # noqa: SLF001 - of ours.
+                data[word] = _number(kind._read(value, kind.output or kind.format))  # noqa: SLF001 - of ours.
             elif isinstance(kind, Keypoints):
-                data[name] = _number(value[..., :2].reshape(-1, 2))
-            elif isinstance(kind, InstanceMasks) and len(value):
-                data[name] = value
+                data[word] = _number(value[..., :2].reshape(-1, 2))
+            elif len(value):
+                data[word] = value
         compose = self._own.compose
         key = context.key(self._seed)
         compose.set_random_state(np.random.default_rng(key), random.Random(key))  # noqa: S311
@@ -173,17 +194,18 @@ class AlbumentationsTransform:
         import numpy as np  # noqa: PLC0415
 
         found: dict[str, Any] = {}
-        kept = {name: done[name][:, -1].astype(int) for name, kind in self._kinds.items() if isinstance(kind, Boxes)}
+        own = {name: done[word] for name, word in self._words.items() if word in done}
+        kept = {name: own[name][:, -1].astype(int) for name, kind in self._kinds.items() if isinstance(kind, Boxes)}
         for name, kind in self._kinds.items():
-            value = done.get(name, given[name])
+            value = own.get(name, given[name])
             if isinstance(kind, Boxes):
                 value = kind._write(value[:, :4])  # noqa: SLF001
             elif isinstance(kind, Keypoints):
-                moved = given[name].copy()
-                moved[..., :2] = value[np.argsort(value[:, -1]), :2].reshape(*moved.shape[:-1], 2)
-                value = moved
+                points = np.full((given[name][..., 0].size, 2), -1, np.float32)
+                points[value[:, -1].astype(int)] = value[:, :2]
+                value = np.concatenate([points.reshape(*given[name].shape[:-1], 2), given[name][..., 2:]], -1)
             elif isinstance(kind, InstanceMasks):
-                value = np.stack(value) if name in done else np.zeros((0, *done["image"].shape[:2]), np.uint8)
+                value = np.stack(value) if name in own else np.zeros((0, *done["image"].shape[:2]), np.uint8)
             of = None if isinstance(kind, Mask) else kind.of
             found[name] = value if of is None else value[kept[of]]
         return found

@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl._check import positive, refuse
@@ -66,10 +67,15 @@ class FilesPerThread(Generic[T]):
         return files[path]
 
     def close(self) -> None:
-        """Close the files of all threads, none of which may be using them. Those asked for later are opened again."""
-        for found in list(self._threads.values()):
-            if (own := found()) is not None:
-                own.close_but(0)
+        """Close the files of all threads, none of which may be using them. Those asked for later are opened again.
+
+        Raises:
+            Exception: Those of the files' ``close()``. All of them are called.
+        """
+        with ExitStack() as closing:
+            for found in list(self._threads.values()):
+                if (own := found()) is not None:
+                    closing.callback(own.close_but, 0)
 
     def __reduce__(self) -> Any:
         return functools.partial(type(self), most=self._most), (self._open,)
@@ -92,11 +98,13 @@ class _Opened(Generic[T]):
 
     def close_but(self, most: int) -> None:
         """Close files but the last ones, unless a fork has copied them."""
-        while len(self.files) > most:
-            _, file = self.files.popitem(last=False)
-            close = getattr(file, "close", None)
-            if close is not None and self.process == os.getpid():
-                close()
+        # One that cannot be closed does not keep others open.
+        with ExitStack() as closing:
+            while len(self.files) > most:
+                _, file = self.files.popitem(last=False)
+                close = getattr(file, "close", None)
+                if close is not None and self.process == os.getpid():
+                    closing.callback(close)
 
     def __del__(self) -> None:
         self.close_but(0)
