@@ -201,8 +201,57 @@ def test_load_gets_the_key_of_the_sample() -> None:
 
 @pytest.mark.parametrize("result", [None, [1, 2], "text", np.array([object()]), {"image": [1]}])
 def test_load_that_returns_no_array_is_an_error(result: Any) -> None:
-    with pytest.raises(TypeError, match=r"`load` returned (NoneType|list|str|ndarray) for 'image'.*array or a tensor"):
+    kinds = r"(NoneType|list|str|object \(1,\))"
+    with pytest.raises(TypeError, match=rf"`load` returned {kinds} for 'image'.*array or a tensor"):
         next(iter(make(range(3), 2, load=lambda _: result, on_error="skip")))
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array(["2020"], "M8[Y]"), np.ones(1, np.longdouble)])
+def test_load_that_returns_what_no_tensor_holds_is_an_error(array: Any) -> None:
+    def load(_: Any) -> Any:
+        return array
+
+    with pytest.raises(TypeError, match=r"`load` returned .* \(1,\) for 'image': it must return an array") as raised:
+        next(iter(make(range(3), 3, load=load, output="torch")))
+    assert "sample 0" in str(raised.value.__notes__)
+    assert next(iter(make(range(3), 3, load=load))).data.dtype == array.dtype
+
+
+def test_load_that_returns_masked_values_is_an_error() -> None:
+    array = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ValueError, match=r"masked array for 'image', with 1 masked values: .* value.filled"):
+        next(iter(make(range(3), 3, load=lambda _: array)))
+    (batch,) = make(range(3), 3, load=lambda _: np.ma.masked_array([1.0, 2.0]))
+    assert batch.data.tolist() == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("odd", range(4))
+def test_the_array_that_differs_from_most_of_a_batch_fails(odd: int, kind: str) -> None:
+    source = make_source(kind, [volume(number, (3 if number == odd else 2, 2)) for number in range(4)])
+    loader = make(source, 4, on_error="skip", **options_of(kind))
+    (batch,) = loader
+    assert batch.index.tolist() == [number for number in range(4) if number != odd]
+    ((failed, reason),) = ((failure.index, failure.reason) for failure in loader.failures)
+    assert failed == odd
+    assert "its arrays are {'image': ('int16', (3, 2))" in reason
+    assert "those of most others in the batch {'image': ('int16', (2, 2))" in reason
+    refilled = make(source, 4, on_error="refill", **options_of(kind))
+    (batch,) = refilled
+    assert np.delete(batch.index, odd).tolist() == np.delete(range(4), odd).tolist()
+    assert batch.data.shape == (4, 2, 2)
+
+
+def test_ragged_offsets_never_change_the_dtype() -> None:
+    big = 2**60 + 1
+    source = [{"file": {"image": array}} for array in (np.array([big]), np.zeros(0), np.array([7]))]
+    (batch,) = make(source, 3, load=lambda file: file["image"], ragged={"data": "offsets"})
+    assert (batch.data.values.dtype, batch.data.values.tolist()) == (np.int64, [big, 7])
+    source[1] = {"file": {"image": np.array([0.5])}}
+    for layout in ("offsets", "pad"):
+        with pytest.raises(TypeError, match="arrays of one dtype") as raised:
+            next(iter(make(source, 3, load=lambda file: file["image"], ragged={"data": layout})))
+        assert "'data' of the samples" in str(raised.value.__notes__)
 
 
 def refuse_third(number: int) -> Any:
@@ -319,6 +368,21 @@ def test_files_per_thread_keeps_the_last_ones(opened: Any) -> None:
     assert not any(file.is_open for file in opened.every)
     assert files("1").is_open
     del files
+    assert not any(file.is_open for file in opened.every)
+
+
+def test_files_per_thread_closes_all_even_if_one_cannot_be_closed(opened: Any) -> None:
+    class Broken(opened):  # type: ignore[misc] # It is made by the fixture.
+        def close(self) -> None:
+            super().close()
+            if self.path == "1":
+                raise OSError("it cannot be written back")
+
+    files = FilesPerThread(Broken)
+    for path in "123":
+        files(path)
+    with pytest.raises(OSError, match="written back"):
+        files.close()
     assert not any(file.is_open for file in opened.every)
 
 

@@ -227,8 +227,8 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
-        on_error: How to treat files that cannot be loaded, or differ from others: ``"raise"``, ``"skip"`` or
-            ``"refill"``; see `ImageLoader`. With the last two, a sample for which `load` raises is one of them; the
+        on_error: How to treat files that cannot be loaded, or differ from most of their batch: ``"raise"``, ``"skip"``
+            or ``"refill"``; see `ImageLoader`. With the last two, a sample for which `load` raises is one of them; the
             errors that are always raised are the same as those of a source.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.

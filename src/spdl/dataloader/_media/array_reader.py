@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Number
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -228,34 +229,36 @@ class ArrayReader(MediaReader):
     def _read_apart(
         self, files: list[Any], read: Callable[[int], dict[str, Any]]
     ) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-        """Read files one by one, and find out which fail. A file that differs from the first sound one fails too."""
+        """Read files one by one, and find out which fail. So does one whose arrays are not those of most."""
         import numpy as np  # noqa: PLC0415 - only here.
 
         sound: dict[int, dict[str, Any]] = {}
+        kinds: dict[int, dict[str, Any]] = {}
         reasons = []
-        model: dict[str, Any] = {}
         for place in range(len(files)):
             try:
                 arrays = read(place)
             except (OSError, FormatError, _LoadFailed) as error:
                 reasons.append((place, str(error)))
                 continue
-            own = {name: ("any", ()) if name in self._loose else shape for name, shape in _shapes(arrays).items()}
-            model = model or own
-            if own != model:
-                reasons.append((place, f"its arrays are {own}, those of others {model}"))
-                continue
             sound[place] = arrays
+            shapes = _shapes(arrays).items()
+            kinds[place] = {name: ("any", ()) if name in self._loose else shape for name, shape in shapes}
         if not sound:
             failures = tuple(LoadFailure(place, files[place], reason) for place, reason in reasons)
             raise LoadError("no file could be loaded", failures)
+        ((most, _),) = Counter(frozenset(own.items()) for own in kinds.values()).most_common(1)
+        for place, own in kinds.items():
+            if own.items() != most:
+                del sound[place]
+                reasons.append((place, f"its arrays are {own}, those of most others in the batch {dict(sorted(most))}"))
         whole = {}
         for name, array in next(iter(sound.values())).items():
             shape, dtype = ((), object) if name in self._loose else (array.shape, _native_type(array))
             whole[name] = np.zeros((len(files), *shape), dtype)
             for place, arrays in sound.items():
                 whole[name][place] = arrays[name]
-        return whole, reasons
+        return whole, sorted(reasons)
 
     def _loosen(self, name: str, array: Any) -> Any:
         """Return an array of all samples as an array of objects, if others need not have its shape."""
@@ -285,10 +288,16 @@ class ArrayReader(MediaReader):
         arrays = {}
         for name, value in named.items():
             array = np.asarray(value) if isinstance(value, Number) else to_array(value)
-            if array is None or array.dtype.hasobject:
+            if array is None or array.dtype.hasobject or (self._tensors and not _fits_tensors(array.dtype)):
+                found = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
                 raise TypeError(
-                    f"`load` returned {type(value).__name__} for {name!r}: it must return an array or a tensor of "
+                    f"`load` returned {found} for {name!r}: it must return an array or a tensor of "
                     "numbers, or a mapping from names to these; numpy.asarray() reads a lazy one"
+                )
+            if np.ma.is_masked(value):
+                raise ValueError(
+                    f"`load` returned a masked array for {name!r}, with {value.mask.sum()} masked values: a "
+                    "batch has no masks, so let it return value.filled(...)"
                 )
             # PyTorch warns of memory that it may not write to.
             arrays[str(name)] = np.require(array, _native_type(array), "W")
@@ -375,6 +384,10 @@ class _LoadFailed(Exception):  # noqa: N818 - a situation, not an error.
 
 def _load_one_of_ours(file: Any, data: str) -> dict[str, Any]:
     return {name: array[0] for name, array in load_array_files([file], data, 1).items()}
+
+
+def _fits_tensors(dtype: Any) -> bool:
+    return dtype.kind == "b" or (dtype.kind in "iufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 
 
 def _show_kind(kind: tuple[str, tuple[int, ...]] | None) -> str:

@@ -217,7 +217,7 @@ def lay_out(
         layout: The layout.
         taken: The names of fields that the samples have already.
         pad_value: The number that fills up shorter arrays.
-        dtype: The dtype of padded arrays; None if all have one.
+        dtype: The dtype of one array for all samples; None if all have one.
 
     Raises:
         TypeError, ValueError: If the rows do not fit the layout, or a field has the name of the mask.
@@ -232,4 +232,6 @@ def lay_out(
             raise ValueError(f"`ragged` adds the field {mask!r}, which the samples have already: rename it.")
         values, is_there, _ = Padding(pad_value, dtype=dtype).apply(rows)
         return {name: values, mask: is_there}
-    return {name: Jagged(np.concatenate(rows), np.cumsum([0, *map(len, rows)], dtype=np.int64))}
+    arrays, own = Padding(dtype=dtype).read(rows)
+    values = np.concatenate([each.astype(own, copy=False) for each in arrays])
+    return {name: Jagged(values, np.cumsum([0, *map(len, rows)], dtype=np.int64))}

@@ -50,14 +50,12 @@ class Padding(NamedTuple):
         check_choice("side", self.side, get_args(Side))
         return self
 
-    def apply(self, arrays: Sequence[Any]) -> Padded:
-        """Return the arrays as one.
+    def read(self, arrays: Sequence[Any]) -> tuple[list[NDArray[Any]], np.dtype[Any]]:
+        """Return arrays that can be parts of one, and its dtype.
 
         Raises:
-            TypeError, ValueError: If they cannot be one array.
+            TypeError, ValueError: If they cannot.
         """
-        import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
-
         found = [_to_array(each, number) for number, each in enumerate(arrays)]
         if not found:
             refuse(ValueError, "arrays", "at least one array", arrays)
@@ -66,10 +64,20 @@ class Padding(NamedTuple):
             if array.shape[1:] != rest:
                 accepted = f"an array of the shape (any, {', '.join(map(str, rest))}), as the first one"
                 refuse(ValueError, f"arrays[{number}]", accepted, array.shape)
-        dtype = self._find_dtype(found)
+        return found, self._find_dtype(found)
+
+    def apply(self, arrays: Sequence[Any]) -> Padded:
+        """Return the arrays as one.
+
+        Raises:
+            TypeError, ValueError: If they cannot be one array.
+        """
+        import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
+
+        found, dtype = self.read(arrays)
         lengths = np.array([len(array) for array in found], dtype=np.int64)
         longest = -(-int(lengths.max()) // self.multiple) * self.multiple
-        values = np.full((len(found), longest, *rest), self.value, dtype)
+        values = np.full((len(found), longest, *found[0].shape[1:]), self.value, dtype)
         places = np.arange(longest)
         if self.side == "right":
             mask = places < lengths[:, None]
