@@ -107,8 +107,8 @@ class TextLoader(EpochLoader[TextBatch]):
         shuffle: Whether each epoch has its own order. Not for iterables, which have their own.
         order: Your own order instead: an `spdl.source.EpochOrder` of the documents of a sequence of texts, such as a
             mixture; or of token files an `spdl.source.PackedOrder`, which then says what is packed how, or an
-            `spdl.source.MixedOrder` of several, one for each corpus. Of a mix, a document and its tokens are counted
-            when they come, and not at the beginning of the epoch.
+            `spdl.source.MixedOrder` of several, one for each corpus. The documents and tokens of a mix are counted when
+            they come, not at the beginning of the epoch, nor in a last step in which this rank has no batch.
         seed: The seed of the order, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly.
