@@ -163,3 +163,9 @@ def test_views_are_the_same_in_many_threads_at_once() -> None:
 def test_views_that_make_no_sense_are_errors(options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make([(make_jpeg(8, 8), 0)], **options)
+
+
+def test_views_do_not_take_the_place_of_a_field_of_samples() -> None:
+    loader = make([{"image": make_jpeg(8, 8), "local": 3}], views={"image": [CROPS], "local": [LOCAL]})
+    with pytest.raises(ValueError, match=r"with `views`, some fields of sample 0 .* rename 'local'"):
+        next(iter(loader))

@@ -167,3 +167,18 @@ def test_targets_of_views_stay_with_their_images_at_every_cut(
         rest = loader()
         rest.load_state_dict(json.loads(json.dumps(first.state_dict())))
         assert received + contents(rest) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "targets", "field"),
+    [
+        (["geometry"], ["boxes"], "geometry"),
+        (["size"], ["boxes"], "size"),
+        (["local", "local_boxes"], ["boxes"], "local_boxes"),
+        (["a", "a_b"], ["boxes", "b_boxes"], "a_b_boxes"),
+    ],
+)
+def test_views_and_targets_never_share_the_name_of_a_field(names: list[str], targets: list[str], field: str) -> None:
+    views = {"image": [ImageAugment()], **{name: [ImageAugment(size=8)] for name in names}}
+    with pytest.raises(ValueError, match=f"two fields of a batch would be called '{field}': rename the view"):
+        make(SOURCE, views=views, targets={name: Boxes() for name in targets})

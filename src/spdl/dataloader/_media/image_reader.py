@@ -19,6 +19,7 @@ from spdl.dataloader._media.pixel_changes import (
     make_eraser,
     view_seed,
 )
+from spdl.dataloader._media.sample_fields import check_names
 from spdl.dataloader._media.target_reader import TargetReader, views_first
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import ImageOptions, RandomResizedCrop, random_flip, random_resized_crop, to_numpy
@@ -73,6 +74,9 @@ class ImageReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        check_names(
+            f"with `views`, some fields of sample {columns['index'][0]}", columns, *self._groups.keys() - {"image"}
+        )
         if self.targets is not None:
             self.targets.check(columns)
         groups = [[view.draw(columns["index"], epoch) for view in group] for group in self._groups.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -80,6 +81,12 @@ class TargetReader:
         prefixed = [prefix + name for prefix in self._prefixes.values() if prefix for name in targets]
         self._added = ["size", *[f"{prefix}geometry" for prefix in self._prefixes.values()], *prefixed]
         check_names("some of `targets`", targets, *self._prefixes, *self._added)
+        several_times = [name for name, times in Counter([*self._prefixes, *self._added]).items() if times > 1]
+        if several_times:
+            raise ValueError(
+                f"with these `views` and `targets`, two fields of a batch would be called {several_times[0]!r}: rename "
+                "the view or the target"
+            )
         self._options = options
         self._several = several
         self._tensors = output == "torch"
@@ -314,7 +321,10 @@ def views_first(array: Any) -> Any:
 
 def _find_fault(mask: Any) -> str | None:
     """Return why a mask is neither a file nor an array of ids; None if it is."""
-    array = to_array(mask)
+    try:
+        array = to_array(mask)
+    except TypeError as error:  # PyTorch's, of a sparse tensor.
+        return f"it must be a file or an array (H, W) of ints: {error}"
     if array is None:
         fault = find_fault_of_file("mask", mask, files=True)
         return fault and f"it must be a file or an array (H, W) of ints, got {show(mask)}"
