@@ -77,9 +77,10 @@ def test_processes_whose_op_waits_get_more_and_what_was_given_stays() -> None:
         read_until(pipeline, lambda item: item[1] >= 3)
         assert slots(pipeline, "given") == 4
     log = pipeline.tuning_log()
-    assert log[0].concurrency["wait"] > 1
+    # On a busy machine, others may come before.
+    first = next(step for step in log if step.concurrency["wait"] > 1)
     # All numbers are those of one worker, as they are declared.
-    assert f"concurrency of 'wait' 1 -> {log[0].concurrency['wait']} in each of 2 workers" in log[0].reason
+    assert f"concurrency of 'wait' 1 -> {first.concurrency['wait']} in each of 2 workers" in first.reason
     assert {step.concurrency["given"] for step in log} == {2}
     tuned = pipeline.tuned()
     assert 2 * tuned.concurrency["wait"] == slots(pipeline)
@@ -111,7 +112,7 @@ def test_a_concurrency_that_was_given_is_the_limit() -> None:
     with pipeline.auto_stop():
         read_until(pipeline, lambda _: pipeline.tuned().settled)
         assert slots(pipeline) == 2
-    assert pipeline.tuning_log() == []
+    assert {step.concurrency["wait"] for step in pipeline.tuning_log()} <= {1}
 
 
 def test_what_is_set_meanwhile_stays() -> None:

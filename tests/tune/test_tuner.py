@@ -75,11 +75,12 @@ class TestTuning:
     def test_an_op_that_waits_gets_more_threads(self) -> None:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline):
-            assert wait_until(lambda: len(pipeline.tuning_log()) >= 2, 60)
+            assert wait_until(lambda: slots(pipeline) > 1 and len(pipeline.tuning_log()) >= 2, 60)
         log = pipeline.tuning_log()
         assert [step.elapsed for step in log] == sorted(step.elapsed for step in log)
-        assert log[0].concurrency["op0"] == 2
-        assert "concurrency of 'op0' 1 -> 2" in log[0].reason
+        # On a busy machine, others may come before.
+        first = next(step for step in log if step.concurrency["op0"] > 1)
+        assert f"concurrency of 'op0' 1 -> {first.concurrency['op0']}" in first.reason
         tuned = pipeline.tuned()
         assert tuned.num_threads == tuned.concurrency["op0"] == slots(pipeline)
 

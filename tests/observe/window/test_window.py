@@ -54,7 +54,8 @@ def at_a_lock(number: int) -> int:
 
 @pytest.mark.parametrize(("work", "kind"), [(op, "I/O"), (at_a_lock, "Lock")])
 def test_statistics_look_at_threads_where_counters_do_not_tell(work: Callable[[int], int], kind: str) -> None:
-    pipeline = PipelineBuilder().add_source(iter(int, 1)).pipe(work, concurrency=4).add_sink(2).build(num_threads=4)
+    # With more threads than slots: else both may be the limit.
+    pipeline = PipelineBuilder().add_source(iter(int, 1)).pipe(work, concurrency=4).add_sink(2).build(num_threads=6)
     with pipeline.auto_stop():
         reader = threading.Thread(target=collections.deque, args=(pipeline, 0), daemon=True)
         reader.start()
