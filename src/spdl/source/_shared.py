@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
-from spdl.source._labelled.lists import fingerprint
+from spdl.source._labelled.lists import Samples, fingerprint
 from spdl.source._orders.mixed import packed_parts
 from spdl.source._orders.order import random_order, refuse_batches
 from spdl.source._orders.packed import count_documents, documents_of, rule_of
@@ -15,38 +15,3 @@ from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_
 from spdl.source._shards.parquet_tables import count_nulls, distinct_values, open_columns, sizes_of
 from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
 from spdl.source._shards.tar import TarParts
-
-__all__ = [
-    "EMPTY",
-    "IMAGE_EXTENSIONS",
-    "REMEDY",
-    "Defect",
-    "Plan",
-    "Sharing",
-    "Stores",
-    "TarParts",
-    "check_is_no_folder",
-    "count_documents",
-    "count_nulls",
-    "digest_lengths",
-    "distinct_values",
-    "documents_of",
-    "expand_paths",
-    "find_in_torch",
-    "find_rank",
-    "fingerprint",
-    "is_broken",
-    "is_defect",
-    "leave_out",
-    "missing",
-    "name_of",
-    "open_columns",
-    "packed_parts",
-    "place_of",
-    "random_order",
-    "read_apart",
-    "refuse_batches",
-    "rule_of",
-    "sizes_of",
-    "warn_of_idle_rank",
-]

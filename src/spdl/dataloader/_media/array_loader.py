@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_iterable, check_str, refuse
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
@@ -17,7 +17,7 @@ from spdl.dataloader._media.media_loader import MediaLoader
 from spdl.dataloader._media.sample_fields import RaggedLayout, shapes_of, to_array
 from spdl.io import load_npz
 from spdl.source import ArraySample, EpochOrder
-from spdl.source._shared import fingerprint
+from spdl.source._shared import Samples, fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class _LoadedTable(NamedTuple):
     arrays: dict[str, np.ndarray[Any, Any]]
 
 
-class ArrayRows(Sequence[ArraySample]):
+class ArrayRows(Samples[ArraySample]):
     """The samples of npz files that hold many each, such as ``mnist.npz``: a sample is a row of every array.
 
     It is a sequence of `spdl.source.ArraySample` records, and a source of `ArrayLoader`, whose `data` and `label` say
@@ -69,6 +69,8 @@ class ArrayRows(Sequence[ArraySample]):
         (1, 2, 2) [0]
     """
 
+    _called = "rows"
+
     def __init__(self, files: Table | Iterable[Table], *, names: Iterable[str] | None = None) -> None:
         self._files: list[Any] = _to_list(files)
         self._names = _to_names(names)
@@ -95,16 +97,7 @@ class ArrayRows(Sequence[ArraySample]):
     def __len__(self) -> int:
         return self._starts[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> ArraySample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ArraySample]: ...
-    def __getitem__(self, index: int | slice) -> ArraySample | list[ArraySample]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        position = index if index >= 0 else index + len(self)
-        if not 0 <= position < len(self):
-            raise IndexError(f"there are {len(self)} rows, got the index {index}")
+    def _sample(self, position: int) -> ArraySample:
         number, row = self._locate(position)
         part = self._parts[number]
         return ArraySample(ArrayRow(part.arrays, row), None, f"{part.name}[{row}]", position)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_max_failures, refuse
 from spdl.io import TarFile, TarIndex
@@ -16,6 +16,7 @@ from spdl.source import ImageSample, ShardFailure
 from spdl.source._shared import (
     IMAGE_EXTENSIONS,
     REMEDY,
+    Samples,
     Stores,
     TarParts,
     check_is_no_folder,
@@ -37,7 +38,7 @@ _FOLDER = "folder"
 _EXTENSIONS = tuple(each[1:] for each in IMAGE_EXTENSIONS)
 
 
-class ImageShards(Sequence[ImageSample]):
+class ImageShards(Samples[ImageSample]):
     """The images of tar archives, in any order, without unpacking them.
 
     Files with the same name up to the first dot are one sample, as in WebDataset: ``0001.jpg`` and ``0001.cls``. The
@@ -81,6 +82,8 @@ class ImageShards(Sequence[ImageSample]):
         >>> bytes(sample.image), sample.label, Path(sample.path).name
         (b'P6 1 1 255 abc', 7, '1.ppm')
     """
+
+    _called = "images"
 
     def __init__(
         self,
@@ -147,16 +150,7 @@ class ImageShards(Sequence[ImageSample]):
     def __len__(self) -> int:
         return self._starts[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> ImageSample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ImageSample]: ...
-    def __getitem__(self, index: int | slice) -> ImageSample | list[ImageSample]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        position = index if index >= 0 else index + len(self)
-        if not 0 <= position < len(self):
-            raise IndexError(f"there are {len(self)} images, got the index {index}")
+    def _sample(self, position: int) -> ImageSample:
         shard, first, end, image = self._locate(position)
         file = self._files[shard]
         path = f"{self._paths[shard]}/{file.index[image].name}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import os
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from spdl._check import check_flag, check_path, refuse, shown, shown_place
 from spdl.io._shared import is_url
@@ -14,6 +14,7 @@ from spdl.source._labelled.lists import (
     ArraySample,
     ImageSample,
     MediaSample,
+    Samples,
     check_extensions,
     find_classes,
     fingerprint,
@@ -26,7 +27,7 @@ Sample = TypeVar("Sample")
 _SHOWN = 5
 
 
-class ClassFolder(Sequence[Sample]):
+class ClassFolder(Samples[Sample]):
     """The base of `ImageFolder` and its relatives, which document the arguments."""
 
     default_extensions: ClassVar[tuple[str, ...]]
@@ -112,14 +113,8 @@ class ClassFolder(Sequence[Sample]):
     def __len__(self) -> int:
         return len(self._paths)
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        return self._make(self._paths[index], self._labels[index], index if index >= 0 else index + len(self))
+    def _sample(self, position: int) -> Sample:
+        return self._make(self._paths[position], self._labels[position], position)
 
     def __repr__(self) -> str:
         where = shown_place(self.root)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from spdl._check import check_flag, check_int, check_path, escaped, refuse, show, shown_place
 from spdl.io._shared import is_url
-from spdl.source._labelled.lists import fingerprint
+from spdl.source._labelled.lists import Samples, fingerprint
 
 Annotations: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -22,7 +22,7 @@ _KEYPOINT = 3
 _SIDES = 4
 
 
-class CocoDetection(Sequence[dict[str, Any]]):
+class CocoDetection(Samples[dict[str, Any]]):
     """Images and their objects from annotations in COCO's JSON, without pycocotools.
 
     It is a sequence of dicts, and a source of `spdl.dataloader.ImageLoader` with ``targets``. A sample has ``image``
@@ -127,16 +127,7 @@ class CocoDetection(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._names)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        position = index if index >= 0 else index + len(self)
-        if not 0 <= position < len(self):
-            raise IndexError(f"there are {len(self)} images, got the index {index}")
+    def _sample(self, position: int) -> dict[str, Any]:
         path = (
             f"{self.root}/{self._names[position]}" if is_url(self.root) else str(Path(self.root, self._names[position]))
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from spdl._check import refuse
 
@@ -30,6 +31,32 @@ def fingerprint(kind: str, size: int, describe: Callable[[int], str], more: Iter
     for text in more:
         hasher.update(f"{text}\n".encode("utf-8", "surrogateescape"))
     return f"{kind}:{size}:{hasher.hexdigest()[:16]}"
+
+
+Sample = TypeVar("Sample")
+
+
+class Samples(Sequence[Sample]):
+    """Samples by their index, or a list of them by a slice."""
+
+    _called: ClassVar[str] = "samples"
+    """The word for them in messages."""
+
+    @abc.abstractmethod
+    def _sample(self, position: int) -> Sample:
+        """Return the sample at a position from 0 on."""
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        if isinstance(index, slice):
+            return [self._sample(position) for position in range(*index.indices(len(self)))]
+        position = index if index >= 0 else index + len(self)
+        if not 0 <= position < len(self):
+            raise IndexError(f"there are {len(self)} {self._called}, got the index {index}")
+        return self._sample(position)
 
 
 class ArraySample(NamedTuple):
@@ -170,7 +197,7 @@ _SHORTEST = 0.999e-6
 _LARGEST = 1_000_000_000
 
 
-class MediaList(Sequence[MediaSample]):
+class MediaList(Samples[MediaSample]):
     """Parts of videos or sounds and their labels: from a CSV file, a data frame, or a query.
 
     A file may be there several times with other windows: the scenes of a film, or the words of a recording.
@@ -220,15 +247,8 @@ class MediaList(Sequence[MediaSample]):
     def __len__(self) -> int:
         return len(self._items)
 
-    @overload
-    def __getitem__(self, index: int) -> MediaSample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[MediaSample]: ...
-    def __getitem__(self, index: int | slice) -> MediaSample | list[MediaSample]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        position = index if index >= 0 else index + len(self)
-        media, window, label = self._items[index]
+    def _sample(self, position: int) -> MediaSample:
+        media, window, label = self._items[position]
         return MediaSample(media, window, label, self._name(position), position)
 
     def __repr__(self) -> str:
@@ -272,7 +292,7 @@ _PAIRS = "pairs (path, label)"
 _PAIR = 2
 
 
-class ImageList(Sequence[ImageSample]):
+class ImageList(Samples[ImageSample]):
     """Images and labels from a list of pairs: from a CSV file, a data frame, or a query.
 
     It is a sequence of `ImageSample` records, as `ImageFolder` is.
@@ -321,15 +341,8 @@ class ImageList(Sequence[ImageSample]):
     def __len__(self) -> int:
         return len(self._images)
 
-    @overload
-    def __getitem__(self, index: int) -> ImageSample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ImageSample]: ...
-    def __getitem__(self, index: int | slice) -> ImageSample | list[ImageSample]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        position = index if index >= 0 else index + len(self)
-        return ImageSample(self._images[index], self._labels[index], self._name(position), position)
+    def _sample(self, position: int) -> ImageSample:
+        return ImageSample(self._images[position], self._labels[position], self._name(position), position)
 
     def __repr__(self) -> str:
         return f"ImageList of {len(self)} images"

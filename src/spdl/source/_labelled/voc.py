@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from spdl._check import check_flag, check_path, check_str, escaped, refuse, show, shown_place
 from spdl.io._shared import is_url
-from spdl.source._labelled.lists import fingerprint
+from spdl.source._labelled.lists import Samples, fingerprint
 
 VOC_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog"),
@@ -18,7 +18,7 @@ VOC_CLASSES = (
 )
 
 
-class _Voc(Sequence[dict[str, Any]]):
+class _Voc(Samples[dict[str, Any]]):
     """The common part of both kinds: the names of a set's images."""
 
     _LISTS: str
@@ -55,14 +55,8 @@ class _Voc(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._names)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        return self._make(self._names[index])
+    def _sample(self, position: int) -> dict[str, Any]:
+        return self._make(self._names[position])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({shown_place(self.root)!r}): {len(self)} images of {self.image_set}"
