@@ -14,13 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from math import isfinite
-from typing import IO, TYPE_CHECKING, cast
+from pathlib import Path
+from typing import IO, cast
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _BEGIN, _BETWEEN, _END = b"[\n", b",\n", b"\n]\n"
 _BATCH = 1000

@@ -50,7 +50,7 @@ class _ArchivePiece(NamedTuple):
 
 
 def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[MemberHeader]:
-    """Yield the regular files of an archive by reading only its headers; see `read_headers`.
+    """Yield the regular files of an archive by reading only its headers: in ustar, GNU or pax format.
 
     Args:
         fetch: Reads a range of the archive. Several threads call it at once. They end with the iterator.

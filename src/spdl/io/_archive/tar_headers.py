@@ -9,7 +9,7 @@ from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     Read = Callable[[int, int], bytes]
     """Returns that many bytes from a position on; fewer only if the archive ends there."""
@@ -81,24 +81,6 @@ class MemberHeader(NamedTuple):
     offset: int
     """Where its content begins. Its header is the block before."""
     size: int
-
-
-def read_headers(read: Read, size: int) -> Iterator[MemberHeader]:
-    """Yield the regular files of an archive in ustar, GNU or pax format by reading only its headers.
-
-    Args:
-        read: Reads a range of the archive.
-        size: The size of the archive in bytes.
-
-    Raises:
-        FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
-    """
-    walk = Walk(read, size)
-    place: int | None = 0
-    while place is not None:
-        found, place = walk.step(place)
-        if found is not None:
-            yield found
 
 
 _ZEROS = bytes(BLOCK)

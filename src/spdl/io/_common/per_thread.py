@@ -7,13 +7,11 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from spdl._check import positive, refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
 

@@ -34,20 +34,22 @@ _NAMED_KINDS = "biufc"
 
 def general_reducers(general: Mapping[type, Any]) -> dict[type, Any]:
     """Return a pickler's table of reducers: this module's, and then the general ones."""
-    return _ReducerTable(general)
+    return _ReducerTable(general, _reduce_array, tensors=True)
 
 
 class _ReducerTable(dict[type, Any]):
-    def __init__(self, general: Mapping[type, Any]) -> None:
+    def __init__(self, general: Mapping[type, Any], reduce_array: Callable[[Any], Any], *, tensors: bool) -> None:
         super().__init__()
         self._general = general
+        self._reduce_array = reduce_array
+        self._tensors = tensors
         self[memoryview] = _reduce_to_view
 
     def __missing__(self, kind: type) -> Any:
         # Compared by name, since neither module may be installed.
         if kind.__name__ == "ndarray" and kind.__module__ == "numpy":
-            self[kind] = _reduce_array
-        elif kind.__name__ == "Tensor" and kind.__module__ == "torch":
+            self[kind] = self._reduce_array
+        elif self._tensors and kind.__name__ == "Tensor" and kind.__module__ == "torch":
             self[kind] = _TensorReducer(self._general.get(kind))
         else:
             return self._general[kind]
@@ -108,7 +110,7 @@ _NATIVE_KINDS = "biuf"
 
 def reducers_to_interpreter(general: Mapping[type, Any]) -> dict[type, Any]:
     """Return a pickler's table of reducers that turn arrays into memoryviews of the same shape and elements."""
-    return _Arrays(general)
+    return _ReducerTable(general, _reduce_array_to_view, tensors=False)
 
 
 def reducers_from_interpreter(general: Mapping[type, Any]) -> dict[type, Any]:
@@ -116,20 +118,6 @@ def reducers_from_interpreter(general: Mapping[type, Any]) -> dict[type, Any]:
     table = general_reducers(general)
     table[memoryview] = _reduce_to_array
     return table
-
-
-class _Arrays(dict[type, Any]):
-    def __init__(self, general: Mapping[type, Any]) -> None:
-        super().__init__()
-        self._general = general
-        self[memoryview] = _reduce_to_view
-
-    def __missing__(self, kind: type) -> Any:
-        # Compared by name, since a program that sends no arrays may not have imported it.
-        if kind.__name__ == "ndarray" and kind.__module__ == "numpy":
-            self[kind] = _reduce_array_to_view
-            return _reduce_array_to_view
-        return self._general[kind]
 
 
 def _reduce_array_to_view(array: Any) -> tuple[Any, ...]:
