@@ -27,14 +27,12 @@ class Beginnings:
     Attributes:
         share: Which share of the job's time goes to the start and the end of workers, without the making of the first
             batches.
-        beyond_batches: Their cost without the making of the first batches, in seconds, all iterations together.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if that
             changes nothing: it has no workers, keeps them already, or no process of the job iterates twice.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
     share: float
-    beyond_batches: float
     keeping_bound: float | None
     anew: bool
 
@@ -59,7 +57,7 @@ def beginnings(loader: JobLoader, period: float, batch: float) -> Beginnings:
         # Workers that are kept end after the last iteration, which no loop waits for.
         saved = max(0.0, beyond - loader.end) * (1 - starts / epochs) + min(loader.end, beyond)
         bound = total / (total - saved)
-    return Beginnings(beyond / total, beyond, bound, anew)
+    return Beginnings(beyond / total, bound, anew)
 
 
 LEAST_TURNS = 2

@@ -137,7 +137,7 @@ class Seen:
         last: The last content of its page, threads included, in that case.
         before_last: The counters that were written before the last ones, if it was killed and they are known.
         cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if unknown.
-        glimpse: A few looks at the threads of a pipeline whose counters alone are known otherwise; may be empty.
+        glimpse: A few looks at the threads, if only counters are known of the pipeline otherwise; may be empty.
     """
 
     looks: Sequence[Sample]

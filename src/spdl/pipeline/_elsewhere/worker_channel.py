@@ -153,7 +153,7 @@ class _ChannelEnd:
                 ended.close()
 
     def descriptors(self) -> list[int]:
-        """Return descriptors one of which is readable when there is something to receive, or the other side is gone.
+        """Return descriptors. One is readable when there is something to receive, or the other side is gone.
 
         They are for `select.poll`, of one thread for many channels. When one is readable, call ``receive(0)`` until it
         raises TimeoutError: a batch may have been read ahead.
