@@ -118,6 +118,13 @@ class Views(Squares):
         return self.rows[index]
 
 
+def closed_database() -> sqlite3.Connection:
+    """Return a connection that is closed, since Python warns of one that is not when it lets go of it."""
+    connection = sqlite3.connect(":memory:")
+    connection.close()
+    return connection
+
+
 def circle() -> Any:
     """Return a dataset that holds itself."""
     dataset = Holding(None)
@@ -139,7 +146,7 @@ SAFE: dict[str, Callable[[], Any]] = {
 }
 UNSAFE: dict[str, tuple[Callable[[], Any], str]] = {
     "a file in memory": (lambda: Holding(io.BytesIO(b"")), "`dataset.held` is a _io.BytesIO, and it is not known"),
-    "a database": (lambda: Holding(sqlite3.connect(":memory:")), "`dataset.held` is a sqlite3.Connection"),
+    "a database": (lambda: Holding(closed_database()), "`dataset.held` is a sqlite3.Connection"),
     "a generator": (lambda: Holding(number for number in range(3)), "`dataset.held` is a generator"),
     "a file in a list": (lambda: Holding([0, io.StringIO()]), r"`dataset.held\[...\]` is a _io.StringIO"),
     "a file in a dict": (lambda: Holding({"a": io.StringIO()}), r"`dataset.held\[...\]` is a _io.StringIO"),

@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 
 import bz2
+import contextlib
 import csv
 import gzip
 import io
@@ -195,6 +196,11 @@ class Rows:
         self.db = sqlite3.connect(":memory:")
         self.db.execute("create table items (id integer, name text)")
         self.db.executemany("insert into items values (?, ?)", [(i, f"name {i}") for i in range(SIZE)])
+
+    def __del__(self):
+        # Python warns of a connection that is not closed. In another thread it cannot be.
+        with contextlib.suppress(sqlite3.ProgrammingError):
+            self.db.close()
 
     def __len__(self):
         return SIZE
