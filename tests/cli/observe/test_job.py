@@ -114,8 +114,9 @@ def why(pid: int) -> Any:
 class TestLauncher:
     def test_all_ranks_are_told_of_and_which_one_the_others_wait_for(self) -> None:
         with job("slow_consumer.py", "io.py") as (launcher, (first, second)):
-            shown = ask_until(lambda: call("why", str(launcher)), lambda done: "limits the job" in done.stdout)
             kinds = ["slow consumer", "I/O"]
+            words = ["Slow consumer. ", "I/O. 'fetch': ", "limits the job"]
+            shown = ask_until(lambda: call("why", str(launcher)), lambda done: all(it in done.stdout for it in words))
             listed = ask_until(lambda: why(launcher), lambda found: [each["kind"] for each in found] == kinds)
         assert (shown.returncode, shown.stderr) == (13, "")
         lines = shown.stdout.splitlines()

@@ -72,7 +72,7 @@ def why(process: subprocess.Popen[bytes], *options: str) -> Any:
 def test_those_that_follow_are_watched_too(pause: float) -> None:
     def is_right(verdict: dict[str, Any]) -> bool:
         # On a busy machine an epoch may take as long as it is watched.
-        return verdict["kind"] == "I/O" and len(verdict["watched"]) > 1
+        return (verdict["kind"], verdict["stage"]) == ("I/O", "fetch") and len(verdict["watched"]) > 1
 
     with running(epochs(pause=pause)) as process:
         later(process)
@@ -120,7 +120,10 @@ def test_top_shows_what_limits_those_that_run() -> None:
         later(process)
         (table,) = ask_until(
             lambda: tables(process),
-            lambda found: [(it["verdict"]["kind"], it["ending"]) for it in found] == [("I/O", None)],
+            lambda found: (
+                [(it["verdict"]["kind"], it["ending"]) for it in found] == [("I/O", None)]
+                and found[0]["verdict"]["predicted_gain"] is not None
+            ),
         )
     assert table["verdict"]["kind"] == "I/O"
     assert table["verdict"]["predicted_gain"] is not None

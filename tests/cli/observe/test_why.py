@@ -132,7 +132,10 @@ with pipeline.build(num_threads=4).auto_stop() as pipeline:
         with running_program(TWO) as process:
             begun(process)
             both = json.loads(call("why", str(process.pid), "--json").stdout)
-            one = json.loads(call("why", str(process.pid), "--json", "--pipeline", "1").stdout)
+            one = ask_until(
+                lambda: json.loads(call("why", str(process.pid), "--json", "--pipeline", "1").stdout),
+                lambda verdict: verdict["kind"] == "slow consumer",
+            )
             none = call("why", str(process.pid), "--pipeline", "7")
         assert [each["pipeline"] for each in both] == [0, 1]
         assert (one["pipeline"], one["kind"]) == (1, "slow consumer")

@@ -54,7 +54,9 @@ def test_what_does_not_compute_is_named_whatever_else_the_machine_does(script: s
     planted = BOTTLENECKS[script]
     with running_script(PLANTED / f"{script}.py") as process:
         observed(process, lambda seen: seen.delivered >= 20)
-        verdict, status = ask_until(lambda: why(process.pid), lambda it: it[0]["kind"] == planted.kind)
+        verdict, status = ask_until(
+            lambda: why(process.pid), lambda it: (it[0]["stage"], it[0]["kind"]) == (planted.stage, planted.kind)
+        )
     assert (verdict["stage"], verdict["kind"]) == (planted.stage, planted.kind), verdict["sentence"]
     assert status == statuses[verdict["kind"]]
     if script == "io":

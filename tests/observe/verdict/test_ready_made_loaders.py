@@ -95,9 +95,9 @@ def recommended(verdict: dict[str, Any]) -> dict[str, Any]:
     return {name: ast.literal_eval(value) for name, value in re.findall(r"`(\w+)=([^`]+)`", verdict["remedy"])}
 
 
-def named(process: subprocess.Popen[bytes], kind: str, *options: str) -> dict[str, Any]:
-    """Return the verdict as soon as it is of this kind."""
-    return ask_until(lambda: why(process, *options), lambda verdict: verdict["kind"] == kind)
+def named(process: subprocess.Popen[bytes], kind: str, stage: str, *options: str) -> dict[str, Any]:
+    """Return the verdict as soon as it is of this kind, on this stage."""
+    return ask_until(lambda: why(process, *options), lambda it: (it["kind"], it["stage"]) == (kind, stage))
 
 
 def rate(process: subprocess.Popen[bytes]) -> float:
@@ -116,7 +116,7 @@ def test_the_remedy_names_arguments_of_the_loader(loader_of: str) -> None:
         pytest.importorskip("torch")
     with running(program(loader, options)) as process:
         observed(process, lambda seen: seen.delivered >= 20)
-        verdict = named(process, "I/O")
+        verdict = named(process, "I/O", stage)
     assert (verdict["kind"], verdict["stage"]) == ("I/O", stage), verdict["sentence"]
     remedy = recommended(verdict)
     assert remedy == verdict["settings"]
@@ -130,12 +130,12 @@ def test_the_remedy_names_arguments_of_the_loader(loader_of: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("loader_of", LOADERS)
 def test_the_remedy_gains_what_was_foretold(loader_of: str) -> None:
-    loader, options, _, _ = LOADERS[loader_of]
+    loader, options, stage, _ = LOADERS[loader_of]
     if "PyTorch" in loader:
         pytest.importorskip("torch")
     with running(program(loader, options)) as process:
         observed(process, lambda seen: seen.delivered >= 20)
-        verdict = named(process, "I/O", "--seconds", "1.5")
+        verdict = named(process, "I/O", stage, "--seconds", "1.5")
         before = rate(process)
     with running(program(loader, {**options, **recommended(verdict)})) as process:
         gain = rate(process) / before
@@ -147,7 +147,7 @@ def test_no_gain_is_foretold_of_more_than_four_batches_at_once() -> None:
     options = {"num_threads": 8}
     with running(program(loader, options)) as process:
         observed(process, lambda seen: seen.delivered >= 20)
-        verdict = named(process, "I/O")
+        verdict = named(process, "I/O", stage)
     assert (verdict["kind"], verdict["stage"]) == ("I/O", stage), verdict["sentence"]
     assert verdict["predicted_gain"] is None
     assert "4 batches at once at most" in verdict["remedy"]
@@ -175,7 +175,7 @@ for _ in PyTorchDataLoader(Uneven(), batch_size=1, num_workers=4, workers="threa
 """
     with running(HEAD + uneven) as process:
         observed(process, lambda seen: seen.delivered >= 80)
-        verdict = named(process, "none", "--seconds", "2")
+        verdict = named(process, "none", "", "--seconds", "2")
     assert (verdict["kind"], verdict["stage"]) == ("none", ""), verdict["sentence"]
     assert "`prefetch_factor`" in verdict["remedy"]
 
