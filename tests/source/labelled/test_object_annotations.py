@@ -149,7 +149,7 @@ def write(root: Path, name: str, text: str) -> None:
     (root / name).write_text(text, encoding="utf-8")
 
 
-def voc_object(name: str, box: tuple[Any, ...], difficult: int = 0) -> str:
+def voc_object(name: str, box: tuple[Any, ...], difficult: int | str = 0) -> str:
     sides = "".join(f"<{side}>{at}</{side}>" for side, at in zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True))
     return f"<object><name>{name}</name><difficult>{difficult}</difficult><bndbox>{sides}</bndbox></object>"
 
@@ -176,8 +176,8 @@ def test_voc_has_the_objects_of_each_image(tmp_path: Path) -> None:
             f"<annotation>{voc_object('unicorn', (1, 1, 2, 2))}</annotation>",
             "must be of a class in `classes`, .*, got 'unicorn'",
         ),
-        (f"<annotation>{voc_object('cat', (1, 1, 2, 'x'))}</annotation>", "must have four numbers"),
-        ("<annotation><object><name>cat</name></object></annotation>", "must have <bndbox>"),
+        (f"<annotation>{voc_object('cat', (1, 1, 2, 'x'))}</annotation>", "must have four numbers as <bndbox>"),
+        ("<annotation><object><name>cat</name></object></annotation>", "Object 0 of '.*1.xml' must have <bndbox>"),
         ("<annotation><object><bndbox/></object></annotation>", "must have <xmin>"),
     ],
 )
@@ -186,6 +186,22 @@ def test_voc_names_what_is_wrong(tmp_path: Path, text: str, message: str) -> Non
     write(tmp_path, "Annotations/1.xml", text)
     with pytest.raises(ValueError, match=message):
         VOCDetection(tmp_path)[0]
+
+
+@pytest.mark.parametrize("flag", ["", "0.0", "1.0", "true", "2", "-1"])
+def test_voc_takes_0_and_1_as_the_flag_of_difficult_objects(tmp_path: Path, flag: str) -> None:
+    write(tmp_path, "ImageSets/Main/train.txt", "1")
+    box = (1, 1, 2, 2)
+    objects = [voc_object("cat", box, " 1 "), voc_object("dog", box), voc_object("cow", box)]
+    objects[2] = objects[2].replace("<difficult>0</difficult>", "")
+    write(tmp_path, "Annotations/1.xml", f"<annotation>{''.join(objects)}</annotation>")
+    photos = VOCDetection(tmp_path, classes=["cat", "dog", "cow"], difficult=False)
+    assert photos[0]["labels"] == [1, 2]
+    objects.append(voc_object("dog", box, flag))
+    write(tmp_path, "Annotations/1.xml", f"<annotation>{''.join(objects)}</annotation>")
+    with pytest.raises(ValueError, match=rf"Object 3 of '.*1.xml' must have 0 or 1 as <difficult>.* got '{flag}'"):
+        photos[0]
+    assert VOCDetection(tmp_path, classes=photos.classes)[0]["labels"] == [0, 1, 2, 1]
 
 
 def test_voc_has_the_mask_of_each_image(tmp_path: Path) -> None:

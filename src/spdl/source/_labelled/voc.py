@@ -122,7 +122,8 @@ class VOCDetection(_Voc):
         image_set: The name of a list in ``ImageSets/Main``, such as ``"train"``.
         classes: The names of the classes in the order of their numbers. None are VOC's 20.
         first_label: The number of the first class.
-        difficult: Whether objects count that are marked as difficult.
+        difficult: Whether objects count that are marked as difficult. If not, ``<difficult>`` of each object must be 0
+            or 1; without one, it is 0.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -173,34 +174,44 @@ class VOCDetection(_Voc):
         if root.tag != "annotation":
             raise ValueError(f"{str(path)!r} must be an <annotation>, as VOC has it, got <{escaped(root.tag)}>.")
         boxes, labels = [], []
-        for each in root.findall("object"):
-            if self._difficult or _text(each, "difficult", path, "0") == "0":
-                boxes.append(_box(each, path))
-                labels.append(self._label(_text(each, "name", path), path))
+        for number, each in enumerate(root.findall("object")):
+            where = f"Object {number} of {str(path)!r}"
+            if self._difficult or not _is_difficult(each, where):
+                boxes.append(_box(each, where))
+                labels.append(self._label(_text(each, "name", where), where))
         image = self._image(name)
         return {"image": image, "boxes": boxes, "labels": labels, "path": image}
 
-    def _label(self, name: str, path: Path) -> int:
+    def _label(self, name: str, where: str) -> int:
         if name not in self._labels:
-            known = show(self.classes)
-            raise ValueError(f"An object of {str(path)!r} must be of a class in `classes`, {known}, got {name!r}.")
+            raise ValueError(f"{where} must be of a class in `classes`, {show(self.classes)}, got {name!r}.")
         return self._labels[name]
 
 
-def _text(element: ET.Element, name: str, path: Path, default: str | None = None) -> str:
+def _text(element: ET.Element, name: str, where: str, default: str | None = None) -> str:
     text = element.findtext(name, default)
     if text is None:
-        raise ValueError(f"An object of {str(path)!r} must have <{name}>.")
+        raise ValueError(f"{where} must have <{name}>.")
     return text.strip()
 
 
-def _box(element: ET.Element, path: Path) -> tuple[float, float, float, float]:
+def _is_difficult(element: ET.Element, where: str) -> bool:
+    text = _text(element, "difficult", where, "0")
+    if text not in {"0", "1"}:
+        raise ValueError(
+            f"{where} must have 0 or 1 as <difficult>, or leave it out, got {text!r}: correct the file, or pass "
+            "difficult=True, which takes all objects."
+        )
+    return text == "1"
+
+
+def _box(element: ET.Element, where: str) -> tuple[float, float, float, float]:
     box = element.find("bndbox")
     if box is None:
-        raise ValueError(f"An object of {str(path)!r} must have <bndbox>.")
-    texts = [_text(box, name, path) for name in ("xmin", "ymin", "xmax", "ymax")]
+        raise ValueError(f"{where} must have <bndbox>.")
+    texts = [_text(box, name, where) for name in ("xmin", "ymin", "xmax", "ymax")]
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError:
-        raise ValueError(f"A box of {str(path)!r} must have four numbers, got {texts}.") from None
+        raise ValueError(f"{where} must have four numbers as <bndbox>, got {texts}.") from None
     return left - 1, top - 1, right, bottom
