@@ -69,6 +69,24 @@ def test_a_field_by_a_name_of_the_batch_is_refused(name: str) -> None:
         next(iter(make(samples, 1)))
 
 
+@pytest.mark.parametrize("own", [5, "a", None, 1.0, np.zeros(2)])
+def test_an_index_that_is_not_the_position_is_refused(own: Any) -> None:
+    image = make_jpeg(8, 8)
+    samples = [{"image": image, "index": 0}, {"image": image, "index": np.int64(1)}]
+    (batch,) = make(samples, 2)
+    assert batch.index.tolist() == [0, 1]
+    samples[1]["index"] = own
+    with pytest.raises(
+        ValueError, match=r"`source\[1\].index` must be left out, or 1: a batch has the position in the"
+    ):
+        next(iter(make(samples, 2)))
+
+
+def test_samples_of_a_source_within_another_have_their_position_there(photos: ImageFolder) -> None:
+    (batch,) = make([photos[7], photos[3]], 2)
+    assert batch.index.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("output", ["numpy", "torch"])
 @pytest.mark.parametrize("labels", [list(np.array(["cat", "dog"])), [2**70, 1], [np.bytes_(b"x"), np.bytes_(b"y")]])
 def test_labels_that_make_no_array_make_a_list(labels: list[Any], output: str) -> None:

@@ -12,11 +12,14 @@ from spdl._check import refuse
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._table.table_batch import Jagged
 from spdl.io._shared import Padding, map_parts
+from spdl.source import ArraySample, ImageSample, MediaSample
 
 RaggedLayout: TypeAlias = Literal["list", "pad", "offsets"]
 Ragged: TypeAlias = RaggedLayout | Mapping[str, RaggedLayout]
 
 _PAIR = 2
+# They have their position in the source that made them, which another one may hand on.
+_WITH_INDEX = (ArraySample, ImageSample, MediaSample)
 # Fields that describe a batch, and methods of a batch.
 _SAID = {"epoch", "failures"}
 _DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, name))} - {"index"}
@@ -29,11 +32,11 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
         samples: Named tuples, mappings, dataclasses or plain objects with fields; pairs of a medium and a label; or the
             media alone.
         medium: The name of the field with the medium, such as ``"image"``.
-        indices: The positions of the samples in their source, which replace their own field ``index``.
+        indices: The positions of the samples in their source, which become the field ``index``.
 
     Raises:
         TypeError: If a sample has no such field, or not the fields that the first one has.
-        ValueError: If a batch has something else by the name of a field.
+        ValueError: If a batch has something else by the name of a field, or `index` is not a sample's position.
     """
     first = samples[0]
     names = getattr(type(first), "_fields", None)
@@ -52,6 +55,11 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
         accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
         refuse(TypeError, f"source[{indices[0]}]", accepted, first, _remedy(columns, medium))
     check_names(f"some fields of sample {indices[0]}", columns)
+    if "index" in columns and not isinstance(first, _WITH_INDEX):
+        for value, index in zip(columns["index"], indices, strict=True):
+            if not isinstance(value, Integral) or value != index:
+                accepted = f"left out, or {index}: a batch has the position in the source by this name"
+                refuse(ValueError, f"source[{index}].index", accepted, value, "Give the field another name.")
     columns.setdefault("label", [None] * len(samples))
     if "path" not in columns:
         columns["path"] = [_path_of(value) for value in columns[medium]]
