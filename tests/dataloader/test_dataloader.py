@@ -253,7 +253,8 @@ class TestTransfer:
         loader: DataLoader[int, Any] = DataLoader(
             range(50), transfer_fn=order.append, output_order="input", num_threads=4
         )
-        list(loader)
+        with pytest.warns(RuntimeWarning, match="'append' dropped all 50 items"):
+            list(loader)
         assert order == list(range(50))
 
     def test_one_that_fails_is_followed_by_others(self, caplog: pytest.LogCaptureFixture) -> None:

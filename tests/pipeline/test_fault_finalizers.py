@@ -172,6 +172,7 @@ def test_what_comes_late_is_finalized_without_the_lock(kind: str, place: str, *,
     watch.check()
 
 
+@pytest.mark.filterwarnings("ignore:Nothing came out of the pipeline")
 @pytest.mark.parametrize("place", PLACES)
 def test_what_comes_after_it_was_reported_as_late_is_finalized_without_the_lock(place: str) -> None:
     """Its op ends while the timer still writes the report."""

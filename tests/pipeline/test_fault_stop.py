@@ -23,6 +23,8 @@ from spdl.pipeline.defs import Aggregator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.filterwarnings("ignore:The pipeline was stopped before its end")
+
 DEADLINE = 10
 
 # Those of which each call of the op is one that the engine makes, in this process.

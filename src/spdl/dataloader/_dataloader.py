@@ -197,7 +197,8 @@ class DataLoader(Generic[Source, Output]):
             refuse(TypeError, "src", "an iterable or an async iterable", src, remedy)
         for name in ("preprocessor", "aggregator", "transfer_fn"):
             function = getattr(self, f"_{name}")
-            if not (function is None or callable(function) or hasattr(type(function), "__getitem__")):
+            looks_up = hasattr(type(function), "__getitem__") and not isinstance(function, str | bytes)
+            if not (function is None or callable(function) or looks_up):
                 refuse(TypeError, name, "a callable or None", function)
         check_choice("output_order", output_order, ("completion", "input"))
         # Raises for every other mistake.

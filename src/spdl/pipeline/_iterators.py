@@ -26,8 +26,7 @@ def took(engine: Engine, root: Any) -> None:
             engine.lineage.deliver(root)
             engine.progressed()
     elif root is EPOCH_END:
-        if not engine.has_pulled():
-            warn_of_nothing(engine)
+        warn_of_nothing(engine)
     else:
         engine.lineage.deliver_position(root)
     if not engine.sink.entries:
@@ -168,7 +167,15 @@ def check_usable(engine: Engine, verb: str) -> None:
 
 
 def warn_of_nothing(engine: Engine) -> None:
-    """Warn that no source has given anything."""
+    """Warn if no source has given anything, or ops have dropped everything: a loop over nothing looks like success."""
+    if engine.has_pulled():
+        if (culprit := engine.drops_everything()) is not None:
+            warn_caller(
+                f"Nothing came out of the pipeline: stage {culprit.name!r} dropped all {culprit.counters.dropped} "
+                "items, since its op returned None for them. A `return` may be missing, or a filter may be wrong. An "
+                "op that is there for its effect returns its item."
+            )
+        return
     kinds = ", ".join(repr(source.identity.type) for source in engine.sources)
     warn_caller(
         f"The source of the pipeline ({kinds}) has yielded nothing, so the pipeline does. A path or a filter may be "

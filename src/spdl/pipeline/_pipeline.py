@@ -72,6 +72,8 @@ class Pipeline(Generic[T]):
         self._tuner = tuner
         # Until the start: then what is the user's belongs to the stages.
         self._declared = declared
+        # A stage that is measured alone is not, and may drop everything.
+        self._is_declared = declared is not None
         self._graph = [] if declared is None else stages_of(declared)
         self._sources: list[Any] | None = None
         self._description = description
@@ -256,10 +258,17 @@ class Pipeline(Generic[T]):
             TypeError, ValueError: If the timeout is not a number, or is NaN.
 
         Warns:
-            RuntimeWarning: If the pipeline has been read to its end before. A pipeline runs once.
+            RuntimeWarning: If the pipeline has been read to its end before, or was stopped before its end. A pipeline
+                runs once.
         """
         timeout = check_timeout("timeout", timeout)
-        if self._read_to_end:
+        if self._engine.stopping and not self._engine.done:
+            warn_caller(
+                "The pipeline was stopped before its end, so this iteration yields only the "
+                f"{len(self._engine.sink.entries)} items that were ready. Iterate within the `with` block of "
+                "`auto_stop()`, or before `stop()`."
+            )
+        elif self._read_to_end:
             warn_caller(
                 "The pipeline has been read to its end before, and a pipeline runs once, so this iteration yields "
                 "nothing. For several epochs, pass `continuous=True` to `add_source`, build another pipeline, or use a "
@@ -324,7 +333,7 @@ class Pipeline(Generic[T]):
                 del failure
         if self._engine.done and not self._read_to_end:
             self._read_to_end = True
-            if not (self._engine.has_pulled() or self._engine.stopping):
+            if self._is_declared and not self._engine.stopping:
                 warn_of_nothing(self._engine)
         raise EOFError("The pipeline has no more items.")
 

@@ -45,7 +45,7 @@ HERE = __file__
     [
         (lambda b: b.add_source(3), ValueError, "`source` must be an iterable or an async iterable, got 3"),
         (lambda b: b.add_source([]).add_source([]), ValueError, "already has a source"),
-        (lambda b: b.pipe(3), TypeError, "`op` must be callable or have `__getitem__`, got 3"),
+        (lambda b: b.pipe(3), TypeError, "`op` must be callable or have `__getitem__`, and no text, got 3"),
         (lambda b: b.pipe(len, concurrency=0), ValueError, "`concurrency` must be an int of at least 1, got 0"),
         (lambda b: b.pipe(len, concurrency=1.5), TypeError, "`concurrency` must be an int of at least 1, got 1.5"),
         (lambda b: b.pipe(len, concurrency=True), TypeError, "`concurrency` must be an int"),

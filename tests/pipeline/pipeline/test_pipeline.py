@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipeline.support import Gate, build, let_go, rests, wait_until
 
-from spdl.pipeline import Pipeline, PipelineFailure
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,8 +111,39 @@ def test_finished_items_can_be_read_after_stop() -> None:
     pipeline.start()
     assert wait_until(lambda: pipeline.statistics().stages[-1].queue_size == 5)
     pipeline.stop()
-    assert list(pipeline) == [0, 1, 2, 3, 4]
+    with pytest.warns(RuntimeWarning, match=r"stopped before its end, so this iteration yields only the 5 items"):
+        assert list(pipeline) == [0, 1, 2, 3, 4]
     pipeline.stop()
+
+
+def test_a_pipeline_that_has_come_to_its_end_is_read_after_stop_without_a_warning() -> None:
+    pipeline = build(range(3), sink=5)
+    pipeline.start()
+    assert wait_until(lambda: "finished" in repr(pipeline))
+    pipeline.stop()
+    assert list(pipeline) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_ops_that_return_none_for_every_item_are_named(continuous: bool) -> None:  # noqa: FBT001
+    def forgets(x: int) -> None:
+        x + 1
+
+    builder = PipelineBuilder().add_source(range(3), continuous=continuous).pipe(abs).pipe(forgets).add_sink()
+    with (
+        builder.build(num_threads=1).auto_stop() as pipeline,
+        pytest.warns(
+            RuntimeWarning, match=r"stage 'forgets' dropped all \d+ items, since its op returned None"
+        ) as caught,
+    ):
+        assert list(pipeline) == []
+    assert caught[0].filename == __file__
+
+
+def test_a_filter_that_lets_something_through_is_not_named() -> None:
+    pipeline = build(range(3), lambda x: x if x == 2 else None)
+    with pipeline.auto_stop():
+        assert list(pipeline) == [2]
 
 
 def failing_source() -> Iterator[int]:

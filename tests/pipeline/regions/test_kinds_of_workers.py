@@ -258,6 +258,7 @@ def test_an_op_in_an_interpreter_holds_stop_up(kind_here: Kind) -> None:
     pipeline.stop()
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline was stopped before its end")
 def test_an_op_in_threads_may_stop_its_pipeline_and_not_read_it() -> None:
     held: list[Pipeline[int]] = []
     errors: list[BaseException] = []

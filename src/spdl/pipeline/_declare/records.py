@@ -421,15 +421,15 @@ def as_function(op: object) -> Callable[[Any], Any]:
     """Return the function that applies an op: the op itself, or its ``__getitem__``.
 
     Raises:
-        TypeError: If it is neither callable nor has ``__getitem__``.
+        TypeError: If it is neither callable nor has ``__getitem__``, or is text, in which nobody looks up letters.
     """
     if callable(op):
         return op
     function: object = getattr(op, "__getitem__", None)
-    if not callable(function):
-        called = isinstance(op, CoroutineType | GeneratorType | AsyncGeneratorType)
+    if not callable(function) or isinstance(op, str | bytes):
+        called = op is None or isinstance(op, CoroutineType | GeneratorType | AsyncGeneratorType)
         remedy = "Pass the function itself, not what it returned." if called else ""
-        refuse(TypeError, "op", "callable or have `__getitem__`", op, remedy)
+        refuse(TypeError, "op", "callable or have `__getitem__`, and no text", op, remedy)
     return function
 
 

@@ -340,6 +340,12 @@ class Engine:
         made = self.nodes and self.nodes[-1].counters.emitted
         return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
 
+    def drops_everything(self) -> Node | None:
+        """Return a stage whose results were all None, if nothing has come out because of that. Needs no lock."""
+        if self.resumed or not self.nodes or self.nodes[-1].counters.emitted:
+            return None
+        return next((node for node in self.nodes if node.counters.dropped and not node.counters.emitted), None)
+
     def locate_by(self, locate: Callable[[int], ItemContext]) -> None:
         """Let another part say where the sources' items come from. Called before anything runs."""
         self._locate = locate
