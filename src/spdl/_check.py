@@ -58,6 +58,16 @@ def refuse(error: type[Exception], argument: str, accepted: str, value: object, 
     raise error(f"`{argument}` must be {accepted}, got {show(value)}{place}.{remedy}")
 
 
+_LOST_SLASH = re.compile(r"(?:s3a?|gs|az|abfss?|https?|hf):/[^/]", re.IGNORECASE)
+
+
+def refuse_lost_slash(argument: str, path: str) -> None:
+    """Raise a ValueError if a path is a URL that was in a ``pathlib.Path``."""
+    if _LOST_SLASH.match(path):
+        remedy = "pathlib.Path takes a slash from '://': pass URLs as str."
+        refuse(ValueError, argument, "a URL or a path", path, remedy)
+
+
 def check_int(
     argument: str,
     value: object,

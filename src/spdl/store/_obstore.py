@@ -26,6 +26,12 @@ _BUSY = re.compile(r"\b(429|503)\b|SlowDown|Too Many Requests|ServiceUnavailable
 _REFUSED = re.compile(r"\bstatus(?: code)?:? 4\d\d\b")
 # obstore's message for a request that it does not send.
 _UNBUILT = "builder error"
+# Where obstore asks for credentials if neither the settings nor the environment have any.
+_INSTANCE = "/latest/api/token"
+_NO_CREDENTIALS = (
+    "No credentials were found, so the machine's own were asked for: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+    "or AWS_SKIP_SIGNATURE=true for a public bucket"
+)
 _PLAIN = "{'client_options': {'allow_http': True}}"
 _FINAL = (
     "PermissionDeniedError",
@@ -132,10 +138,12 @@ def translated(error: Exception, path: str, store: str) -> Exception:
     if isinstance(error, StoreError):
         return error
     text = " ".join(str(error).partition("Debug source")[0].split())[:500]
+    if _INSTANCE in text:
+        text = f"{text}. {_NO_CREDENTIALS}"
     if type(error).__name__ in _FINAL or isinstance(error, PermissionError):
         return StoreError(text)
     if _UNBUILT in text:
-        return StoreError(f"{text}. If the endpoint is http://, config={_PLAIN} allows it")
+        return StoreError(f"{text}. If the endpoint is http://, config={_PLAIN} allows it, or AWS_ALLOW_HTTP=true does")
     if _BUSY.search(text):
         return FailedAttemptError("throttled", text)
     return StoreError(text) if _REFUSED.search(text) else FailedAttemptError("broken", text)

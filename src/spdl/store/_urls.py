@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from spdl._check import refuse
+from spdl._check import refuse, refuse_lost_slash
 from spdl.store._fsspec import FsspecStore
 from spdl.store._http.http_store import HTTPStore
 from spdl.store._local import LocalStore
@@ -124,6 +124,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     if found is None:
         if not os.fspath(url):
             refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
+        refuse_lost_slash("url", os.fsdecode(url))
         return LocalStore(url)
     text, scheme = str(url), found[1].lower()
     if scheme == "file":

@@ -37,6 +37,13 @@ def test_anything_else_is_refused_by_name(wrong: Any) -> None:
         load_image(wrong)
 
 
+def test_a_url_that_was_in_a_path_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`path` must be a URL or a path, got 's3:/a/b.jpg'.*pathlib.Path takes a slash"
+    ):
+        load_image(Path("s3://a/b.jpg"))
+
+
 @pytest.mark.parametrize("array", [np.zeros((4, 4), np.uint8), np.zeros(8, np.float32), np.zeros(8, np.int64)])
 def test_arrays_must_be_flat_bytes(array: Any) -> None:
     with pytest.raises(TypeError, match=r"^`src` must be a one-dimensional array of single bytes, got"):

@@ -144,6 +144,11 @@ def test_ffmpegs_pictures_are_normalised_too() -> None:
         ({"dtype": "float32", "std": (1, 0, 1)}, ValueError, "`std` must be numbers other than 0"),
         ({"dtype": "float32", "std": 0.5}, TypeError, "`std` must be a sequence of numbers, one for each channel"),
         ({"dtype": "float32", "mean": (0, float("nan"), 0)}, ValueError, "`mean` must be finite numbers"),
+        (
+            {"dtype": "float32", "mean": (123.7, 116.3, 103.5)},
+            ValueError,
+            "`mean` must be the means of values from 0 to 1",
+        ),
         ({"num_threads": 0}, ValueError, "`num_threads` must be an int from 1 to 1024, got 0 ("),
         ({"num_threads": 1.5}, TypeError, "`num_threads` must be an int from 1 to 1024, got 1.5 ("),
         ({"exact": "False"}, TypeError, "`exact` must be True or False, got 'False' ("),

@@ -180,6 +180,17 @@ def test_an_endpoint_without_encryption_has_to_be_allowed(server: str) -> None:
     store.close()
 
 
+@pytest.mark.usefixtures("no_pauses", "server")
+def test_obstore_store_says_that_it_has_found_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    config = {"metadata_endpoint": "http://127.0.0.1:9", "region": "us-east-1", "client_options": {"allow_http": True}}
+    store = ObstoreStore("s3://bucket", config=config)
+    with pytest.raises(StoreError, match=r"No credentials were found.*set AWS_ACCESS_KEY_ID.*AWS_SKIP_SIGNATURE=true"):
+        store.get("x")
+    store.close()
+
+
 def test_settings_that_are_none() -> None:
     with pytest.raises(StoreError, match=r"s3://bucket: .*nonsense"):
         ObstoreStore("s3://bucket", config={"nonsense": "1"})

@@ -79,6 +79,11 @@ def test_what_is_no_url(url: Any) -> None:
             function(url)
 
 
+def test_open_store_refuses_a_url_that_was_in_a_path() -> None:
+    with pytest.raises(ValueError, match=r"`url` must be .*s3:/a/b.*pathlib.Path takes a slash"):
+        open_store(Path("s3://a/b"))
+
+
 @pytest.mark.parametrize(
     ("url", "kind"),
     [

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
-from spdl._check import refuse, shown
+from spdl._check import refuse, refuse_lost_slash, shown
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
@@ -30,8 +30,16 @@ _stores: OrderedDict[str, Store] = OrderedDict()
 
 
 def is_url(value: object) -> TypeGuard[str]:
-    """Return whether this is a URL such as ``https://host/name``, rather than a path."""
-    return isinstance(value, str) and "://" in value and _URL.match(value) is not None
+    """Return whether this is a URL such as ``https://host/name``, rather than a path.
+
+    Raises:
+        ValueError: If it is a URL that has lost a slash in a ``pathlib.Path``.
+    """
+    # Only few paths have that, and every input is looked at.
+    if not isinstance(value, str) or ":/" not in value:
+        return False
+    refuse_lost_slash("path", value)
+    return _URL.match(value) is not None
 
 
 def url_of(value: object) -> str | None:

@@ -56,7 +56,12 @@ def make_array_format(
     deviations = _numbers("std", std)
     if deviations is not None and not all(deviations):
         refuse(ValueError, "std", "numbers other than 0, since values are divided by them", std)
-    return ArrayFormat(layout, dtype, _numbers("mean", mean), deviations)
+    means = _numbers("mean", mean)
+    if means and min(means) > 1:
+        # Every value would be below 0, and nearly the same.
+        accepted = "the means of values from 0 to 1"
+        refuse(ValueError, "mean", accepted, mean, "If these are of bytes, divide `mean` and `std` by 255.")
+    return ArrayFormat(layout, dtype, means, deviations)
 
 
 def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float], list[float]]:
