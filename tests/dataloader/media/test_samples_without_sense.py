@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tests.io.av.media import clip
 
-from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader, PyTorchDataLoader
+from spdl.dataloader import ArrayLoader, AudioLoader, ClipLoader, ImageLoader, PyTorchDataLoader
 from spdl.io import LoadError
 from spdl.source import MediaList, MediaSample
 
@@ -137,3 +137,29 @@ def test_a_loader_says_what_it_loads() -> None:
     assert repr(loader) == "ImageLoader: 1,200 samples of list in batches of 32, epoch 0"
     loader.set_epoch(3)
     assert repr(loader).endswith("epoch 3")
+
+
+def test_array_loader_says_how_to_take_arrays_in_memory() -> None:
+    pairs = [(np.full((2, 3), number), number) for number in range(4)]
+    with pytest.raises(
+        LoadError, match=r"`file` must be .*It is an array already: pass `load=numpy.asarray`"
+    ) as raised:
+        list(ArrayLoader(pairs, 2, output="numpy"))
+    assert "on_error" not in str(raised.value)
+    batches = list(ArrayLoader(pairs, 2, output="numpy", load=np.asarray))
+    assert [batch.label.tolist() for batch in batches] == [[0, 1], [2, 3]]
+    assert (np.concatenate([batch.data for batch in batches]) == np.stack([array for array, _ in pairs])).all()
+
+
+@pytest.mark.parametrize("sample", [(0, "a.jpg"), ("a.mp4", (0, 1), 5)])
+def test_samples_with_their_parts_in_another_order_are_told_the_right_one(sample: Any) -> None:
+    with pytest.raises(LoadError, match=r"`image` must be .*A sample is a path, a pair \(file, label\) or a record"):
+        list(ImageLoader([sample], 1, size=8, output="numpy"))
+
+
+def test_image_loader_tells_once_of_fields_that_do_not_move_with_their_image(caplog: pytest.LogCaptureFixture) -> None:
+    sample = {"image": b"P6 4 3 255 " + bytes(36), "boxes": [[0, 0, 2, 2]], "vector": np.zeros(4), "note": ["a", "b"]}
+    for batch in ImageLoader([sample] * 4, 1, size=8, output="numpy"):
+        assert batch.boxes == [[[0, 0, 2, 2]]]
+    (record,) = caplog.records
+    assert "The field 'boxes' of the samples stays as it is" in record.getMessage()

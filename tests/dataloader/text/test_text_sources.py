@@ -269,9 +269,22 @@ def test_text_loader_refuses_mistakes_at_once(source: Any, arguments: dict[str, 
         alone(source, 1, length=8, **arguments)
 
 
-def test_text_loader_refuses_texts_without_a_tokenizer() -> None:
+@pytest.mark.parametrize("document", ["a", {"text": "a"}])
+def test_text_loader_refuses_texts_without_a_tokenizer(document: Any) -> None:
     with pytest.raises(LoadError, match="a document must be ids if there is no `tokenizer`"):
-        list(alone(["a"], 1, length=8, tokenizer=None))
+        list(alone([document], 1, length=8, tokenizer=None))
+
+
+def test_text_loader_refuses_names_of_files_as_texts(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [{"text": "a"}])
+    with pytest.raises(ValueError, match=r"names of files would be tokenized themselves, got .*Read them by JsonLines"):
+        alone([str(file)], 1, length=8)
+    # There is no such file, so it is a text about one.
+    (batch,) = alone(["b.txt"], 1, length=8)
+    assert batch.tokens.tolist() == [[*letters("b.txt"), END, 0, 0]]
+    read = Tokenize(lambda path: letters(path.read_text()[10]), eos_token_id=END)
+    (batch,) = alone([file], 1, length=2, tokenizer=read, field=None)
+    assert batch.tokens.tolist() == [[*letters("a"), END]]
 
 
 def test_text_loader_maps_records_before_it_tokenizes(tmp_path: Path) -> None:

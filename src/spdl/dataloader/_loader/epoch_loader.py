@@ -22,7 +22,7 @@ from spdl.dataloader._loader.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._loader.tensors import OutputKind, check_device, send
+from spdl.dataloader._loader.tensors import OutputKind, check_device, import_torch, send
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 
 Batch = TypeVar("Batch")
@@ -67,6 +67,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             find_world(rank, world_size)
         self._place = rank, world_size
         check_choice("output", output, get_args(OutputKind))
+        self._output = output
         self._device = check_device(device, output)
         self._num_threads = (
             None if num_threads is None else check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
@@ -250,6 +251,9 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         return EpochIterator(self._begin, self._begin_read, self._log, timeout=self._timeout, media=self._media)
 
     def _begin(self) -> tuple[Pipeline[Any], Steps, Epoch]:
+        if self._output == "torch":
+            # It takes seconds the first time, in which an op would seem to hang.
+            import_torch()
         progress = self._following()
         steps = self._make_steps(progress)
         if not progress.position:

@@ -193,10 +193,11 @@ class SampleLoader(EpochLoader[Batch]):
         threads = self._threads()
         at_once = min(threads, BATCHES_AT_ONCE)
         share = -(-threads // at_once)
-        maker, epoch = self._maker, progress.epoch
+        maker, epoch, size, order = self._maker, progress.epoch, len(self.dataset), self._order
 
         def load(step: EpochStep) -> StepResult:
             try:
+                _check_within(step, size, order)
                 batch, failures = maker.make(step, epoch, share)
             except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
                 return StepResult(step.end, error=error)
@@ -208,6 +209,15 @@ class SampleLoader(EpochLoader[Batch]):
         told = arguments_of(type(self).__name__, threads, type(maker), transfers=self._device is not None)
         tell_arguments(pipeline, told)
         return pipeline
+
+
+def _check_within(step: EpochStep, size: int, order: EpochOrder) -> None:
+    """Raise an IndexError if an order chooses what the source has not: `on_error` would hide the mistake."""
+    if (last := step.indices.max()) >= size:
+        raise IndexError(
+            f"The order {order.fingerprint!r} chooses sample {last}, and the source has only {size}: make the order "
+            "for as many as `len(source)`."
+        )
 
 
 def make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int) -> EpochOrder:

@@ -15,6 +15,7 @@ from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.media_loader import MediaReader
 from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, lay_out, to_array, to_objects
+from spdl.dataloader._media.windows import IN_MEMORY
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.op import context_parameter
@@ -202,8 +203,13 @@ class ArrayReader(MediaReader):
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
         """Return why a sample's file cannot be read; None if it can, or if that is up to a function."""
         file = columns["file"][place]
+        if self._load is not None:
+            return None
+        array = to_array(file)
+        if array is not None and (array.ndim != 1 or array.itemsize != 1):
+            return f"`file` must be {ACCEPTED}, got {show(file)}. {IN_MEMORY}"
         try:
-            self._load or kind_of(file)
+            kind_of(file)
         except TypeError:
             return f"`file` must be {ACCEPTED}, got {show(file)}"
         return None

@@ -13,7 +13,7 @@ from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._media.sample_fields import gather, shapes_of, to_array, to_columns
 from spdl.dataloader._media.sample_transform import SampleTransform
-from spdl.dataloader._media.windows import DECODED
+from spdl.dataloader._media.windows import NO_ONE_CASE
 from spdl.io import LoadError
 from spdl.io._shared import Padding
 from spdl.pipeline import ItemContext
@@ -96,8 +96,8 @@ class BatchMaker(Maker):
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
-            # If all samples are decoded already, nothing would be left.
-            remedy = "" if all(DECODED in each.reason for each in failures) else _REMEDY
+            in_all = all(any(hint in each.reason for hint in NO_ONE_CASE) for each in failures)
+            remedy = "" if in_all and len(failures) == len(indices) else _REMEDY
             raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
         if failures and self._on_error == "refill":
             failures = self._refill(columns, fields, reasons, positions, epoch=epoch, num_threads=num_threads)

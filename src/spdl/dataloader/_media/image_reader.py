@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -24,6 +25,11 @@ from spdl.dataloader._media.target_reader import TargetReader, views_first
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import ImageOptions, RandomResizedCrop, random_flip, random_resized_crop, to_numpy
 from spdl.io._shared import ImageView, Place, load_image_views
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+# Fields that have no places in the image, or are the image.
+_PLACELESS = {"image", "label", "path", "index"}
 
 
 class ImageReader(MediaReader):
@@ -66,6 +72,7 @@ class ImageReader(MediaReader):
         self._final = final
         self.targets = targets
         self._mixer = mixer
+        self._told: dict[str, object] = {}
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
         """Return why a sample's image cannot be read; None if it can."""
@@ -79,6 +86,8 @@ class ImageReader(MediaReader):
         )
         if self.targets is not None:
             self.targets.check(columns)
+        else:
+            self._tell_of_unmoved(columns)
         groups = [[view.draw(columns["index"], epoch) for view in group] for group in self._groups.values()]
         loaded = load_image_views(columns[self.column], groups, num_threads=num_threads)
         # Samples come first until the batch is whole: some may be left out or replaced.
@@ -97,6 +106,21 @@ class ImageReader(MediaReader):
                 fields |= moved
                 failures = {**reasons, **failures}
         return fields, sorted(failures.items())
+
+    def _tell_of_unmoved(self, columns: Mapping[str, list[Any]]) -> None:
+        """Log once which fields may be places in an image that is cropped and resized, as boxes and masks are."""
+        for name in columns.keys() - _PLACELESS:
+            value = columns[name][0]
+            shape = getattr(value, "shape", ())
+            rows = isinstance(value, list | tuple) and len(value) and isinstance(value[0], list | tuple)
+            mark = object()
+            # Several threads read; one of them puts its mark there.
+            if (rows or len(shape) > 1) and self._told.setdefault(name, mark) is mark:
+                _LOG.warning(
+                    "The field %r of the samples stays as it is, while ImageLoader crops or resizes their images: if "
+                    "it has places in them, such as boxes or a mask, `targets` moves it with them",
+                    name,
+                )
 
     def convert(
         self,

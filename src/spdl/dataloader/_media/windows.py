@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+from numbers import Number
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -88,6 +89,15 @@ DECODED = (
 )
 """What the reason for a sample adds if it has an array in the place of a file."""
 
+IN_MEMORY = "It is an array already: pass `load=numpy.asarray`, and it is taken as it is"
+"""The same for `ArrayLoader`."""
+
+SWAPPED = "A sample is a path, a pair (file, label) or a record; spdl.source.MediaList takes triples with a window"
+"""What the reason adds if it has a number or a tuple there."""
+
+NO_ONE_CASE = (DECODED, IN_MEMORY, SWAPPED)
+"""What is wrong with all samples of a source, so that leaving such samples out would leave nothing."""
+
 # Separates these random numbers from others of the same sample.
 _PURPOSE = 4
 
@@ -122,7 +132,8 @@ def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
     accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
     # Arrays, tensors and images of Pillow.
     is_decoded = any(hasattr(type(media), name) for name in ("__array__", "__array_interface__"))
-    return f"`{field}` must be {accepted}, got {show(media)}{f'. {DECODED}' if is_decoded else ''}"
+    hint = DECODED if is_decoded else SWAPPED if isinstance(media, Number | tuple) else ""
+    return f"`{field}` must be {accepted}, got {show(media)}{hint and f'. {hint}'}"
 
 
 def _is_input(media: Any, *, files: bool) -> bool:

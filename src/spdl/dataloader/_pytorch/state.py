@@ -91,9 +91,11 @@ def check_whole(state: Any, loader: AnyLoader, sampler: Any) -> None:
     saved, own = content["fingerprint"], _fingerprint(loader, sampler)
     if saved != own:
         names = [name for name in own if saved.get(name) != own[name]]
+        before, now = (", ".join(f"{name}={part.get(name)!r}" for name in names) for part in (saved, own))
         raise ValueError(
-            f"The state was saved by a loader over other data: {', '.join(names)} differ. Saved: {saved}; this loader: "
-            f"{own}. Make the loader with the same dataset, sampler and batch size, or begin without the state."
+            f"The state was saved by a loader over other data or with other arguments: it had {before}, and this "
+            f"loader has {now}. Make the loader with the same dataset, sampler and batch size, or begin without the "
+            "state."
         )
 
 

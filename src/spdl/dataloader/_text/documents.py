@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ from spdl.source._shared import Defect, is_defect, name_of, read_apart
 # comes soon.
 _PIECE = 32
 _FIRST_GROUP = 128
+# Longer texts are no names of files, which the system would refuse to look for.
+_LONGEST_NAME = 4096
 
 
 class Groups:
@@ -261,7 +264,8 @@ class Documents:
         ]
 
     def _ids_of(self, record: Any) -> Encoded:
-        if isinstance(record, str | bytes):
+        has_text = isinstance(record, Mapping) and not {"input_ids", "tokens"} & record.keys()
+        if isinstance(record, str | bytes) or has_text:
             raise TypeError(f"a document must be ids if there is no `tokenizer`, got {show(record)}")
         return self._check(to_encoded("source", record))
 
@@ -302,10 +306,24 @@ def is_map_style(source: Any) -> bool:
         TypeError: If they can be neither looked up nor iterated over.
     """
     kind = type(source)
+    if kind in (list, tuple) and source and _is_name_of_file(source[0]):
+        accepted = "texts, since names of files would be tokenized themselves"
+        remedy = (
+            "Read them by JsonLines, ParquetFiles, StreamedJsonLines or TokenFiles of `spdl.source`. For a `tokenizer` "
+            "that opens files, pass pathlib.Path objects and `field=None`."
+        )
+        refuse(ValueError, "source", accepted, source, remedy)
     if isinstance(source, str | bytes | Mapping) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
         accepted = "a sequence or an iterable of texts, ids or records, or token files"
         refuse(TypeError, "source", accepted, source)
     return hasattr(kind, "__getitem__") and hasattr(kind, "__len__")
+
+
+def _is_name_of_file(text: Any) -> bool:
+    suffixes = (".jsonl", ".json", ".txt", ".parquet", ".arrow", ".csv", ".gz", ".zst", ".bin", ".npy")
+    return (
+        isinstance(text, str) and text.lower().endswith(suffixes) and len(text) < _LONGEST_NAME and Path(text).is_file()
+    )
 
 
 def lengths_of(source: Any) -> Any:
