@@ -158,9 +158,14 @@ struct ViewArguments {
 // The views of a group have one size and format, and one array: (views, images, ...).
 std::pair<std::vector<CpuBuffer>, Failures> load_groups(const nb::tuple& sources,
                                                         const std::vector<std::vector<const ViewArguments*>>& groups,
+                                                        const std::vector<std::pair<int, int>>& sizes,
                                                         const DemuxOptions& demux, const DecodeOptions& decode,
                                                         int num_threads, std::optional<int> page) {
     const Inputs inputs(sources);
+    std::vector<Size> expected;
+    for (const auto& [width, height] : sizes) {
+        expected.push_back({width, height});
+    }
     std::vector<Buffer> arrays;
     std::vector<View> views;
     for (const std::vector<const ViewArguments*>& group : groups) {
@@ -169,7 +174,9 @@ std::pair<std::vector<CpuBuffer>, Failures> load_groups(const nb::tuple& sources
         shape.insert(shape.begin(), group.size());
         const Buffer& array = arrays.emplace_back(allocate(std::move(shape), options.format.type()));
         for (std::size_t i = 0; i < group.size(); ++i) {
-            views.push_back({&group[i]->options, group[i]->changes(), array.data + i * (array.bytes() / group.size())});
+            View& view = views.emplace_back(&group[i]->options, group[i]->changes(),
+                                            array.data + i * (array.bytes() / group.size()));
+            view.changes.sizes = expected;
         }
     }
     LoadedViews loaded;
@@ -199,8 +206,9 @@ void bind_views(nb::module_& module) {
             },
             nb::kw_only(), nb::arg("request"), nb::arg("boxes"), nb::arg("random").none(), nb::arg("flips"),
             nb::arg("places") = std::vector<PlaceSides>(), nb::arg("augment").none());
-    module.def("load_views", &load_groups, nb::kw_only(), nb::arg("sources"), nb::arg("groups"), nb::arg("demux"),
-               nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
+    module.def("load_views", &load_groups, nb::kw_only(), nb::arg("sources"), nb::arg("groups"),
+               nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"), nb::arg("decode"),
+               nb::arg("num_threads"), nb::arg("page").none());
 }
 
 }  // namespace

@@ -313,17 +313,14 @@ void bind_images(nb::module_& module) {
 namespace spdl {
 namespace {
 
-std::pair<std::optional<CpuBuffer>, Failures> load(
-    const nb::tuple& objects, const LoadOptions& options, const std::vector<BoxSides>& boxes, const RandomCrop* random,
-    std::vector<bool> flips, const std::vector<PlaceSides>& places, const ColorJitter* jitter,
-    const std::vector<std::pair<int, int>>& sizes, const DemuxOptions& demux, const DecodeOptions& decode,
-    int num_threads, bool keep_failed, std::optional<int> page, const nb::object& storage) {
+std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
+                                                   const std::vector<BoxSides>& boxes, const RandomCrop* random,
+                                                   std::vector<bool> flips, const ColorJitter* jitter,
+                                                   const DemuxOptions& demux, const DecodeOptions& decode,
+                                                   int num_threads, bool keep_failed, std::optional<int> page,
+                                                   const nb::object& storage) {
     const Inputs inputs(objects);
-    CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
-    crops.places = make_places(places, options.target);
-    for (const auto& [width, height] : sizes) {
-        crops.sizes.push_back({width, height});
-    }
+    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
     const BatchOptions batch_options{demux, decode, num_threads, keep_failed, page};
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
@@ -430,8 +427,7 @@ void bind_batch(nb::module_& module) {
     module.def("image_sizes", &sizes_of, nb::kw_only(), nb::arg("sources"), nb::arg("upright"), nb::arg("demux"),
                nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
     module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("places") = std::vector<PlaceSides>(),
-               nb::arg("jitter").none(), nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"),
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(), nb::arg("demux"),
                nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("page").none() = nb::none(),
                nb::arg("storage").none());
 }

@@ -100,11 +100,11 @@ void write_packed_pixels(const PackedFormat& format, const std::uint8_t* row, in
 // Writes `count` ids, from column `left` of `row` on, as three bytes each. The row has samples of one or two bytes.
 void write_packed_ids(int sample_bytes, const std::uint8_t* row, int left, int count, std::uint8_t* to) noexcept;
 
-// Writes an id as three bytes.
+// Writes an id as three bytes, with its sign.
 inline void put_id(unsigned id, std::uint8_t* to) noexcept {
     to[0] = static_cast<std::uint8_t>(id);
     to[1] = static_cast<std::uint8_t>(id >> 8U);
-    to[2] = 0;
+    to[2] = static_cast<std::uint8_t>(id >> 16U);
 }
 
 struct PixelColor {

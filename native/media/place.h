@@ -119,7 +119,7 @@ struct ImageShape {
     // Decoded at a fraction, a sample is not the mean of those that it stands for, but the first of them, smoothed.
     bool wavelets = false;
 
-    // If the image is opened for its ids. Each is then three bytes on its way: the lower one, the upper one, and 0.
+    // If the image is opened for its ids. Each is then three bytes on its way, the lowest first.
     StoredIds ids{};
 
     bool more_pages = false;  // Pages follow the one that is decoded, and none of them was asked for.

@@ -90,7 +90,7 @@ class BatchLoader {
     void load_image(std::size_t index, Outcome& outcome, ThreadScratch& scratch) {
         const ImageInput& input = inputs_[index];
         if (input.ids != nullptr) {
-            IdArrayDecoder decoder(*input.ids, most_id());
+            IdArrayDecoder decoder(*input.ids, ids_of(options_.format));
             write(index, decoder, crops_.plan(index, decoder.open({}, {}, {}), options_), scratch);
             return;
         }
@@ -99,11 +99,7 @@ class BatchLoader {
                               options_.upright, scratch);
         outcome.backend = &image.backend();
         outcome.dropped_pages = image.shape().more_pages;
-        check_bits(image.shape().ids);
-        if (!crops_.places.empty()) {
-            complete(index, outcome, image.decoder(), crops_.plan(index, image.shape(), options_), scratch);
-            return;
-        }
+        check_bits(image.shape().ids, options_.format);
         const CropAndFlip crop = crops_.of(index, image.shape().upright());
         // The plan is made even if the decoder does all of it: every image is checked in the same way.
         ImagePlan plan = plan_image(image.shape(), options_, crop);
@@ -118,17 +114,6 @@ class BatchLoader {
         write(index, decoder, plan, scratch);
         if (std::string damage = decoder.damage(); !damage.empty()) {
             outcome.reason = std::move(damage) + ": what there was of the image is kept";
-        }
-    }
-
-    // The greatest id that the batch has room for. On its way, an id has two bytes.
-    [[nodiscard]] std::int64_t most_id() const { return options_.format.element() == 1 ? 0xff : 0xffff; }
-
-    // Which ids a picture may have decides, not which it has: so batches do not differ.
-    void check_bits(const StoredIds& ids) const {
-        if (ids.bits > 8 && options_.format.element() == 1) {
-            throw MediaError("its ids have " + std::to_string(ids.bits) +
-                             " bits, and those of the batch 8: dtype='uint16' has room for them");
         }
     }
 

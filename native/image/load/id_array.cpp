@@ -5,9 +5,27 @@
 
 #include "core/errors.h"
 #include "core/sinks.h"
-#include "media/pixel_format.h"
 
 namespace spdl {
+
+IdRange ids_of(const ArrayFormat& format) {
+    // On its way, an id has three bytes, of which a file fills two.
+    switch (format.element()) {
+        case 1:
+            return {0, 0xff};
+        case 2:
+            return {0, 0xffff};
+        default:
+            return {-0x8000, 0xffff};
+    }
+}
+
+void check_bits(const StoredIds& ids, const ArrayFormat& format) {
+    if (ids.bits > 8 && format.element() == 1) {
+        throw MediaError("its ids have " + std::to_string(ids.bits) +
+                         " bits, and those of the batch 8: dtype='uint16' has room for them");
+    }
+}
 
 ImageShape IdArrayDecoder::open(const EncodedImage& /*image*/, const DemuxOptions& /*demux*/,
                                 const DecodeOptions& /*decode*/) {
@@ -18,15 +36,17 @@ ImageShape IdArrayDecoder::open(const EncodedImage& /*image*/, const DemuxOption
 template <typename Id>
 void IdArrayDecoder::decode_as(const Box& box, RowSink& sink) const {
     const auto [down, across] = array_.strides;
+    const auto [least, most] = accepted_;
     for (int y = box.top; y < box.bottom; ++y) {
         const std::uint8_t* from = array_.data + y * down + box.left * across;
         std::uint8_t* to = sink.row(y - box.top);
         for (int x = box.left; x < box.right; ++x, from += across, to += 3) {
             Id id;
             std::memcpy(&id, from, sizeof id);
-            if (const auto value = static_cast<std::int64_t>(id); value < 0 || value > most_) {
+            if (const auto value = static_cast<std::int64_t>(id); value < least || value > most) {
                 throw MediaError("the id " + std::to_string(value) + " at row " + std::to_string(y) + ", column " +
-                                 std::to_string(x) + " is not from 0 to " + std::to_string(most_));
+                                 std::to_string(x) + " is not from " + std::to_string(least) + " to " +
+                                 std::to_string(most));
             }
             put_id(static_cast<unsigned>(id), to);
         }

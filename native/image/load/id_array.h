@@ -7,6 +7,8 @@
 #include "core/buffer.h"
 #include "core/geometry.h"
 #include "media/decoder.h"
+#include "media/pixel_format.h"
+#include "media/place.h"
 
 namespace spdl {
 
@@ -18,11 +20,23 @@ struct IdArray {
     ElementType type = ElementType::kUint8;
 };
 
+// The ids that a batch has room for.
+struct IdRange {
+    std::int64_t least;
+    std::int64_t most;
+};
+
+IdRange ids_of(const ArrayFormat& format);
+
+// Throws MediaError if the ids of a file may be others. What they may be decides, not what they are: so batches do not
+// differ.
+void check_bits(const StoredIds& ids, const ArrayFormat& format);
+
 // Delivers an array as if it had been decoded.
 class IdArrayDecoder final : public Decoder {
   public:
-    // Refuses ids above `most`.
-    IdArrayDecoder(const IdArray& array, std::int64_t most) : array_(array), most_(most) {}
+    // Refuses other ids.
+    IdArrayDecoder(const IdArray& array, const IdRange& accepted) : array_(array), accepted_(accepted) {}
 
     [[nodiscard]] bool accepts(const EncodedImage& /*image*/, const DemuxOptions& /*demux*/,
                                const DecodeOptions& /*decode*/) const noexcept override {
@@ -37,7 +51,7 @@ class IdArrayDecoder final : public Decoder {
     void decode_as(const Box& box, RowSink& sink) const;
 
     const IdArray& array_;
-    std::int64_t most_;
+    IdRange accepted_;
 };
 
 }  // namespace spdl

@@ -63,7 +63,9 @@ Box around(const Box& one, const Box& other) {
 class ViewLoader {
   public:
     ViewLoader(std::span<const ImageInput> inputs, std::span<const View> views, const BatchOptions& batch)
-        : inputs_(inputs), views_(views), batch_(batch), reasons_(inputs.size()) {}
+        : inputs_(inputs), views_(views), batch_(batch), decode_(batch.decode), reasons_(inputs.size()) {
+        decode_.ids = views[0].options->ids;
+    }
 
     LoadedViews run() {
         run_parallel(batch_.num_threads, 0, inputs_.size(), [this](std::size_t index) { load(index); });
@@ -93,12 +95,20 @@ class ViewLoader {
 
     void load_image(std::size_t index, ThreadScratch& scratch) {
         const ImageInput& input = inputs_[index];
+        if (input.ids != nullptr) {
+            for (const View& view : views_) {
+                IdArrayDecoder decoder(*input.ids, ids_of(view.options->format));
+                write(view, index, decoder, view.changes.plan(index, decoder.open({}, {}, {}), *view.options), scratch);
+            }
+            return;
+        }
         const bool in_memory = input.path.data() == nullptr;
         const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
         const bool upright = views_[0].options->upright;
         for (const View& view : views_) {
-            const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, batch_.decode,
-                                  upright, scratch);
+            const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, decode_, upright,
+                                  scratch);
+            check_bits(image.shape().ids, view.options->format);
             if (image.shape().more_pages) {
                 dropped_pages_ = true;
             }
@@ -117,12 +127,7 @@ class ViewLoader {
             rest.format = view.options->format;
             const ImagePlan plan = transformed ? plan_image(*transformed, rest, {whole(transformed->stored), false})
                                                : view.changes.plan(index, image.shape(), *view.options);
-            write(
-                view, index,
-                [&](const ArrayFormat& format, std::uint8_t* to) {
-                    write_image(image.decoder(), plan, format, to, scratch);
-                },
-                scratch);
+            write(view, index, image.decoder(), plan, scratch);
         }
     }
 
@@ -194,9 +199,17 @@ class ViewLoader {
         }
     }
 
+    static void write(const View& view, std::size_t index, Decoder& decoder, const ImagePlan& plan,
+                      ThreadScratch& scratch) {
+        write(
+            view, index,
+            [&](const ArrayFormat& format, std::uint8_t* to) { write_image(decoder, plan, format, to, scratch); },
+            scratch);
+    }
+
     // `write_to` writes the picture to memory in a format.
     template <typename Write>
-    void write(const View& view, std::size_t index, const Write& write_to, ThreadScratch& scratch) const {
+    static void write(const View& view, std::size_t index, const Write& write_to, ThreadScratch& scratch) {
         const ArrayFormat& format = view.options->format;
         if (!view.changes.vary(index)) {
             write_to(format, place(view, index));
@@ -215,6 +228,7 @@ class ViewLoader {
     std::span<const ImageInput> inputs_;
     std::span<const View> views_;
     const BatchOptions& batch_;
+    DecodeOptions decode_;
     std::vector<std::string> reasons_;
     std::atomic<bool> dropped_pages_ = false;
 };

@@ -10,7 +10,8 @@ namespace {
 template <typename Element>
 void write_ids_as(const std::uint8_t* pixels, std::size_t count, std::uint8_t* to) noexcept {
     for (std::size_t i = 0; i < count; ++i, to += sizeof(Element)) {
-        const auto id = static_cast<Element>(pixels[3 * i] | pixels[3 * i + 1] << 8U);
+        const auto sign = static_cast<std::int8_t>(pixels[3 * i + 2]);
+        const auto id = static_cast<Element>(pixels[3 * i] | pixels[3 * i + 1] << 8 | sign * (1 << 16));
         std::memcpy(to, &id, sizeof(Element));
     }
 }
@@ -21,9 +22,9 @@ void write_ids(const ArrayFormat& format, const std::uint8_t* pixels, std::size_
                std::uint8_t* const* planes) noexcept {
     switch (element_bytes(format.type())) {
         case 8:
-            return write_ids_as<std::uint64_t>(pixels, count, *planes);
+            return write_ids_as<std::int64_t>(pixels, count, *planes);
         case 4:
-            return write_ids_as<std::uint32_t>(pixels, count, *planes);
+            return write_ids_as<std::int32_t>(pixels, count, *planes);
         case 2:
             return write_ids_as<std::uint16_t>(pixels, count, *planes);
         default:

@@ -15,8 +15,8 @@ from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_parts, map_tensors
-from spdl.io._image.masks import load_masks
-from spdl.io._image.options import PIXEL_FORMATS, check_pages
+from spdl.io._image.masks import load_mask_views
+from spdl.io._image.options import PIXEL_FORMATS, check_pages, id_range
 from spdl.io._image.views import (
     ImageView,
     LoadedViews,

@@ -261,12 +261,18 @@ def test_albumentations_may_drop_points(albumentations: Any) -> None:
         assert ((joints[..., 2] == 2) | (joints == 0).all(-1)).all()
 
 
-def test_albumentations_keeps_ids_and_formats(albumentations: Any) -> None:
-    targets: dict[str, Any] = {"mask": Mask(dtype="uint16"), "boxes": Boxes("xyxy", output="cxcywh")}
-    samples = [{"image": SAMPLES[0]["image"], "mask": np.full((HEIGHT, WIDTH), 26_001), "boxes": [[2, 3, 8, 9]]}]
+@pytest.mark.parametrize(("dtype", "ids"), [("uint8", (0, 255)), ("uint16", (7, 26_001)), ("int64", (-100, 5))])
+def test_albumentations_keeps_ids_and_formats(albumentations: Any, dtype: Any, ids: tuple[int, int]) -> None:
+    targets: dict[str, Any] = {"mask": Mask(dtype=dtype), "boxes": Boxes("xyxy", output="cxcywh")}
+    mask = np.random.default_rng(0).choice(ids, (HEIGHT, WIDTH))
+    samples = [{"image": SAMPLES[0]["image"], "mask": mask, "boxes": [[2, 3, 8, 9]]}]
+    for step in (albumentations.VerticalFlip(p=1.0), albumentations.Rotate((180, 180), p=1.0)):
+        (batch,) = batches(AlbumentationsTransform([step], targets), targets, samples, output="numpy")
+        assert batch.mask.dtype == dtype
+        assert set(batch.mask[0, 1:-1, 1:-1].ravel().tolist()) == set(ids)
     mirror = AlbumentationsTransform([albumentations.HorizontalFlip(p=1.0)], targets)
     (batch,) = batches(mirror, targets, samples, output="numpy")
-    assert (batch.mask.dtype, set(batch.mask.ravel().tolist())) == (np.uint16, {26_001})
+    np.testing.assert_array_equal(batch.mask[0], mask[:, ::-1])
     np.testing.assert_allclose(batch.boxes[0], [[WIDTH - 5, 6, 6, 6]], atol=1e-4)
 
 

@@ -51,7 +51,7 @@ KINDS: dict[str, tuple[Any, int]] = {
     size=SIZES,
     mode=st.sampled_from(["pad", "crop", "stretch"]),
     augment=st.one_of(st.just("eval"), augments()),
-    target=st.sampled_from([Mask(), Mask(7, "uint16"), Mask(65535, "int32")]),
+    target=st.sampled_from([Mask(), Mask(7, "uint16"), Mask(65535, "int32"), Mask(-100), Mask(-32768, "int32")]),
     seed=st.integers(0, 999),
 )
 def test_masks_have_the_ids_of_the_places_that_geometry_leads_to(  # noqa: PLR0917 - as many are drawn.
@@ -169,6 +169,16 @@ def test_masks_that_make_no_sense_fail_their_sample(mask: Any, message: str) -> 
     assert batch.index.tolist() == [0]
 
 
+def test_masks_have_what_cross_entropy_ignores_unless_it_is_told_otherwise() -> None:
+    ids = np.array([[0, 1, -100, 2]] * 2)
+    (batch,) = make([{"image": places(4, 2), "mask": ids}], size=4, mode="pad", targets={"mask": Mask(-100)})
+    assert batch.mask.tolist() == [[[-100] * 4, *ids.tolist(), [-100] * 4]]
+    scores = torch.randn(1, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    found = torch.nn.functional.cross_entropy(scores, torch.from_numpy(batch.mask))
+    inside = scores[0, :, 1:3, [0, 1, 3]].flatten(1).T
+    torch.testing.assert_close(found, torch.nn.functional.cross_entropy(inside, torch.tensor([0, 1, 2] * 2)))
+
+
 def run_lengths(mask: Any) -> dict[str, Any]:
     """Return a mask as COCO encodes it: the lengths of runs down the columns, of 0 and 1 in turn."""
     flat = np.concatenate([[0], mask.ravel("F"), [2]])
@@ -233,7 +243,8 @@ def test_masks_have_room_around_small_images() -> None:
     [
         (lambda: Mask(dtype="float32"), "`dtype` must be 'uint8', 'uint16', 'int32' or 'int64'"),  # type: ignore[arg-type]
         (lambda: Mask(256, "uint8"), "`ignore_index` must be an int from 0 to 255"),
-        (lambda: Mask(-100), "`ignore_index` must be an int from 0 to 65535"),
+        (lambda: Mask(-100, "uint16"), "an int from 0 to 65535 with dtype='uint16'; 'int64' and 'int32' take negative"),
+        (lambda: Mask(-32769), "`ignore_index` must be an int from -32768 to 65535 with dtype='int64'"),
     ],
 )
 def test_wrong_masks_are_refused(make_mask: Any, message: str) -> None:

@@ -325,6 +325,19 @@ def test_load_mask_batch_pads_with_an_id() -> None:
     assert set(mask[[0, 4, 5]].ravel().tolist()) == {65535}
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("stored", ["int16", "int32", "int64"])
+def test_load_mask_batch_takes_negative_ids(dtype: Any, stored: str) -> None:
+    ids = np.array([[-32768, -1, 0], [-256, -100, 32767]], stored)
+    for pad_value in (-32768, -100, -1, 65535):
+        (mask,) = to_numpy(load_mask_batch([ids], width=3, height=4, pad_value=pad_value, dtype=dtype))
+        assert mask.dtype == dtype
+        assert mask.tolist() == [[pad_value] * 3, *ids.tolist(), [pad_value] * 3]
+    # From the right to the left, and column by column.
+    turned = to_numpy(load_mask_batch([ids[:, ::-1].T], width=None, height=None, flip=True, dtype=dtype))[0]
+    assert turned.tolist() == ids[:, ::-1].T[:, ::-1].tolist()
+
+
 MASK_FAILURES: dict[str, tuple[Any, str]] = {
     "negative": (np.array([[0, -1]]), "srcs[0], array (1, 2): the id -1 at row 0, column 1 is not from 0 to 255"),
     "large": (np.array([[0], [256]]), "the id 256 at row 1, column 0 is not from 0 to 255"),
@@ -361,6 +374,8 @@ def test_load_mask_batch_says_why_a_mask_fails(kind: str) -> None:
         ([], {}, ValueError, "`srcs`"),
         ([np.zeros((2, 2), np.uint8)], {"dtype": "float32"}, ValueError, "`dtype`"),
         ([np.zeros((2, 2), np.uint8)], {"pad_value": 256}, ValueError, "`pad_value`"),
+        ([np.zeros((2, 2), np.uint8)], {"pad_value": -1, "dtype": "uint16"}, ValueError, "an int from 0 to 65535"),
+        ([np.zeros((2, 2), np.uint8)], {"pad_value": -32769, "dtype": "int64"}, ValueError, "from -32768 to 65535"),
         ([np.zeros((2, 2), np.uint8)], {"on_error": "partial"}, ValueError, "`on_error`"),
         ([np.zeros((2, 2), np.uint8)], {"crop": [(0, 0, 1, 1)] * 2}, ValueError, "`crop`"),
     ],

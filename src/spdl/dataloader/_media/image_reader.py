@@ -97,14 +97,16 @@ class ImageReader(MediaReader):
         }
         failures = dict(loaded.failures)
         if self.targets is not None:
-            for (name, group), views, drawn in zip(self._groups.items(), groups, loaded.places, strict=True):
-                placed = [
+            placed = {
+                name: [
                     (view.rule, view.with_moves(each, columns["index"], own))
                     for view, each, own in zip(group, views, drawn, strict=True)
                 ]
-                moved, reasons = self.targets.read(columns, name, placed, loaded, num_threads)
-                fields |= moved
-                failures = {**reasons, **failures}
+                for (name, group), views, drawn in zip(self._groups.items(), groups, loaded.places, strict=True)
+            }
+            moved, reasons = self.targets.read(columns, placed, loaded, num_threads)
+            fields |= moved
+            failures = {**reasons, **failures}
         return fields, sorted(failures.items())
 
     def _tell_of_unmoved(self, columns: Mapping[str, list[Any]]) -> None:

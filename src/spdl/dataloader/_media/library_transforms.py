@@ -172,8 +172,8 @@ class AlbumentationsTransform:
         for name, word in self._words.items():
             kind, value = self._kinds[name], given[name]
             if isinstance(kind, Mask):
-                # The types that OpenCV knows, and ids reach to 65,535.
-                data[word] = value.astype(np.uint8 if value.max() <= _BYTE else np.uint16)
+                # OpenCV knows no wide types.
+                data[word] = value.astype(np.result_type(*map(np.min_scalar_type, (value.min(), value.max()))))
             elif isinstance(kind, Boxes):
                 data[word] = _number(kind._read(value, kind.output or kind.format))  # noqa: SLF001 - of ours.
             elif isinstance(kind, Keypoints):
@@ -222,9 +222,6 @@ class _OfThread(threading.local):
 
     def __init__(self, compose: Any) -> None:
         self.compose = copy.deepcopy(compose)
-
-
-_BYTE = 255
 
 
 def _check_kinds(targets: Targets | None) -> dict[str, Target | Mask]:

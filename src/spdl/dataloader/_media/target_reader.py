@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from spdl._check import check_choice, check_instance, check_str, refuse, show, shown_place
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
@@ -21,12 +21,14 @@ from spdl.dataloader._media.sample_fields import (
 from spdl.dataloader._media.targets import Boxes, Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import to_numpy
-from spdl.io._shared import load_masks
+from spdl.io._shared import load_mask_views
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.geometry import Geometry, GeometryRule
     from spdl.io import ImageOptions
-    from spdl.io._shared import LoadedViews, Place, Size
+    from spdl.io._shared import LoadedViews, Place
+
+    _Views: TypeAlias = Sequence[tuple[GeometryRule, Sequence[Place]]]
 
 _KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the names of fields"
 
@@ -116,8 +118,7 @@ class TargetReader:
     def read(
         self,
         columns: Mapping[str, list[Any]],
-        group: str,
-        views: Sequence[tuple[GeometryRule, Sequence[Place]]],
+        groups: Mapping[str, _Views],
         images: LoadedViews,
         num_threads: int,
     ) -> tuple[dict[str, Any], dict[int, str]]:
@@ -125,8 +126,7 @@ class TargetReader:
 
         Args:
             columns: The fields of the samples.
-            group: The field of the images.
-            views: For each view of the images, the rule of its places, and these.
+            groups: For each field of images, its views: the rule of the places, and these.
             images: The images.
             num_threads: How many threads share the masks.
 
@@ -135,13 +135,19 @@ class TargetReader:
         """
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
+        fields: dict[str, Any] = {"size": np.array(images.sizes, np.int64)}
         reasons: dict[int, str] = {}
-        read = [self._read_view(columns, *view, images, reasons, num_threads=num_threads) for view in views]
-        fields = {
-            self._prefixes[group] + name: np.stack([fields[name] for fields in read], 1) if self._several else first
-            for name, first in read[0].items()
-        }
-        return {**fields, "size": np.array(images.sizes, np.int64)}, reasons
+        for group, views in groups.items():
+            read = [self._read_view(columns, rule, places, images, reasons) for rule, places in views]
+            for name, first in read[0].items():
+                own = np.stack([it[name] for it in read], 1) if self._several else first
+                fields[self._prefixes[group] + name] = own
+        for name, mask in self._masks.items():
+            arrays, failed = self._read_masks(mask, columns[name], groups.values(), images, num_threads)
+            reasons |= {place: f"`{name}`: {reason}" for place, reason in failed.items()}
+            for group, array in zip(groups, arrays, strict=True):
+                fields[self._prefixes[group] + name] = array.swapaxes(0, 1) if self._several else array[0]
+        return fields, reasons
 
     def _read_view(
         self,
@@ -150,8 +156,6 @@ class TargetReader:
         places: Sequence[Place],
         images: LoadedViews,
         reasons: dict[int, str],
-        *,
-        num_threads: int,
     ) -> dict[str, Any]:
         import numpy as np  # noqa: PLC0415
 
@@ -165,49 +169,26 @@ class TargetReader:
                     fields[name][number] = rows
             except (TypeError, ValueError) as error:
                 reasons[number] = str(error)
-        for name, mask in self._masks.items():
-            fields[name], failed = self._read_masks(mask, columns[name], (rule.size, places), images, num_threads)
-            reasons.update({number: f"`{name}`: {reason}" for number, reason in failed.items()})
         return fields
 
     def _read_masks(
-        self,
-        mask: Mask,
-        masks: list[Any],
-        placed: tuple[Size, Sequence[Place]],
-        images: LoadedViews,
-        num_threads: int,
-    ) -> tuple[Any, dict[int, str]]:
-        """Return the masks of images by their places, and why some cannot be read."""
-        import numpy as np  # noqa: PLC0415
-
-        (width, height), places = placed
-        found = np.zeros((len(masks), height, width), mask.dtype)
-        reasons = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
-        sensible = [place for place in range(len(masks)) if place not in reasons and place not in images.failures]
-        if not sensible:
-            return found, reasons
-        buffer, failures = load_masks(
-            [masks[place] for place in sensible],
-            width=width,
-            height=height,
-            places=[places[place] for place in sensible],
-            sizes=[images.sizes[place] for place in sensible],
+        self, mask: Mask, masks: list[Any], groups: Iterable[_Views], images: LoadedViews, num_threads: int
+    ) -> tuple[list[Any], dict[int, str]]:
+        """Return the views of masks for each group, and why some cannot be read."""
+        faults = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
+        buffers, reasons = load_mask_views(
+            [b"" if place in faults or place in images.failures else it for place, it in enumerate(masks)],
+            [(views[0][0].size, [places for _, places in views]) for views in groups],
+            sizes=images.sizes,
             dtype=mask.dtype,
             pad_value=mask.ignore_index,
             exif=self._options.exif,
             pages=mask.pages,
             num_threads=num_threads,
-            keep_failed=True,
             decode_config=self._options.decode_config,
         )
-        assert buffer is not None
-        loaded = to_numpy(buffer)
-        reasons |= {sensible[number]: _with_file(masks[sensible[number]], reason) for number, reason in failures}
-        if len(sensible) == len(masks):
-            return loaded, reasons
-        found[sensible] = loaded
-        return found, reasons
+        named = {place: _with_file(masks[place], reason) for place, reason in reasons.items()}
+        return list(map(to_numpy, buffers)), named | faults
 
     def _read_one(
         self, columns: Mapping[str, list[Any]], place: int, geometry: Geometry, drawn: Place

@@ -12,7 +12,7 @@ from spdl._check import check_choice, check_flag, check_int, check_number, check
 from spdl.dataloader._media.geometry import between, canvases
 from spdl.dataloader._media.sample_fields import to_array
 from spdl.io import coco_masks, to_numpy
-from spdl.io._shared import check_pages, load_masks
+from spdl.io._shared import check_pages, id_range, load_mask_views
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,11 +86,12 @@ class Mask:
     each pixel has the id of the pixel of the mask in which its centre lies.
 
     Args:
-        ignore_index: The id of pixels outside the image, from 0 to 65535. Losses have an argument of this name, which
-            PyTorch sets to -100 unless it is passed.
+        ignore_index: The id of pixels outside the image: up to 65535, and with the signed types down to -32768. Losses
+            have an argument of this name, which PyTorch sets to -100 unless it is passed. Pixels of masks that are to
+            be ignored must have this id already, as VOC's have 255.
         dtype: The type of the ids in batches: ``"int64"``, as losses take it, or ``"uint8"``, ``"uint16"`` or
-            ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold, or beyond 0 to 65535,
-            fail their samples.
+            ``"int32"``, which take less memory. Files and arrays with ids that it cannot hold, or beyond -32768 to
+            65535, fail their samples.
         pages: The page of each TIFF, counted from 0. With None it is the first, and if there are several, a UserWarning
             says so.
 
@@ -117,7 +118,14 @@ class Mask:
         """Check the fields."""
         check_choice("dtype", self.dtype, get_args(MaskDtype))
         check_pages(self.pages)
-        check_int("ignore_index", self.ignore_index, least=0, most=255 if self.dtype == "uint8" else 65535)
+        least, most = id_range(self.dtype)
+        check_int(
+            "ignore_index",
+            self.ignore_index,
+            least=least,
+            most=most,
+            accepted=f"an int from {least} to {most} with dtype={self.dtype!r}; 'int64' and 'int32' take negative ones",
+        )
 
     def _take(self, value: Any, size: Size) -> Array:
         """Return the mask that a transform returned with an image of this width and height."""
@@ -414,9 +422,8 @@ class InstanceMasks(Target):
         if polygons:
             outlines = [[geometry.points(it).ravel() for it in rows[number]] for number in polygons]
             photo = np.broadcast_to(np.uint8(1), (own_height, own_width))
-            seen, _ = load_masks([photo], width=width, height=height, places=[place])
-            assert seen is not None
-            found[polygons] = coco_masks(outlines, width=width, height=height) * to_numpy(seen)
+            (seen,), _ = load_mask_views([photo], [(geometry.size, [[place]])])
+            found[polygons] = coco_masks(outlines, width=width, height=height) * to_numpy(seen)[0]
         if encodings := [number for number, each in enumerate(rows) if isinstance(each, Mapping)]:
             whole = coco_masks([rows[number] for number in encodings], width=own_width, height=own_height)
             rows = rows.copy()
@@ -429,9 +436,8 @@ class InstanceMasks(Target):
                     raise ValueError(
                         f"a mask must be as large as its image, {(own_height, own_width)}, got {mask.shape}"
                     )
-            buffer, _ = load_masks(masks, width=width, height=height, places=[place] * len(masks))
-            assert buffer is not None
-            found[bitmaps] = to_numpy(buffer)
+            (moved,), _ = load_mask_views(masks, [(geometry.size, [[place] * len(masks)])])
+            found[bitmaps] = to_numpy(moved)[0]
         return found
 
     def _take(self, value: Any, size: Size) -> Array:

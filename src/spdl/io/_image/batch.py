@@ -266,8 +266,8 @@ def load_image_batch(
             AVIF or HEIF itself comes first. None does so in calls that name `mode`, except when FFmpeg's filters run:
             these get the stored images.
         pad_value: The value of pixels where no image is, in ``mode="pad"``: an int from 0 to 255, or one for each
-            channel, in the order of `pix_fmt`; for ids up to what `dtype` and 16 bits have room for. `dtype`, `mean`
-            and `std` change it as they change pixels.
+            channel, in the order of `pix_fmt`; for ids one that `dtype` has room for, as in `load_mask_batch`. `dtype`,
+            `mean` and `std` change it as they change pixels.
         pages: The page of each TIFF to load, counted from 0 as `count_pages` does, or from the end if it is negative.
             An image of another format, or without that page, fails. None loads the first picture; if one was a TIFF of
             several pages, a UserWarning says so.

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spdl.io._common.storage import Storage
-    from spdl.io._image.augment import Box
     from spdl.io._image.config import DecodeConfig
-    from spdl.io._image.views import Place
-    from spdl.io._native import CPUBuffer, RandomCrop
+    from spdl.io._image.views import Place, Size
+    from spdl.io._native import CPUBuffer, LoadOptions
 
 MaskInput: TypeAlias = ImageInput
 """A path, the encoded bytes, an open binary file, or the ids themselves: an array (H, W) of integers or bools."""
@@ -63,9 +62,9 @@ def load_mask_batch(
         crop: The part of each to take before, as in `load_image_batch`. A mask must be as large as its image.
         flip: Whether to mirror the result left to right: one bool, or one for each mask.
         dtype: The type of the ids: ``"uint8"``, ``"uint16"``, ``"int32"`` or ``"int64"``, which the losses of PyTorch
-            take. Those of uint8 end at 255, all others at 65535. A file whose number of bits allows larger ones fails,
-            and an array that has one.
-        pad_value: The id where ``mode="pad"`` has no mask.
+            take. Those of uint8 end at 255, all others at 65535; those of int32 and int64 begin at -32768. A file whose
+            number of bits allows others fails, and an array that has one.
+        pad_value: The id where ``mode="pad"`` has no mask, such as 255, or -100 with int64.
         exif: Whether to turn each mask upright, as its own EXIF data says.
         decode_config: Which masks are too large; see `decode_config`.
         storage: The memory for the array, as in `load_image_batch`.
@@ -97,23 +96,24 @@ def load_mask_batch(
     check_choice("on_error", on_error, ("raise", "skip", "zero", None))
     errors = on_error_of(None, on_error)
     boxes, random = resolve_crop(crop, len(given))
-    buffer, reasons = load_masks(
-        given,
-        width=width,
-        height=height,
-        mode=mode,
-        boxes=boxes,
+    check_choice("dtype", dtype, get_args(IdDtype))
+    request = _make_request(width, height, mode, dtype, pad_value, exif=check_flag("exif", exif))
+    inputs, unread = _resolve(given)
+    shape = None if width is None or height is None else (len(given), height, width)
+    buffer, reasons = native.load_batch(
+        sources=inputs,
+        request=request,
+        boxes=list(boxes),
         random=random,
         flips=resolve_flip(flip, len(given)),
-        dtype=dtype,
-        pad_value=pad_value,
-        exif=check_flag("exif", exif),
+        jitter=None,
+        demux=demux_options(None, None),
+        decode=decode_options(decode_config),
         num_threads=check_int("num_threads", num_threads, least=1, most=MAX_THREADS),
         keep_failed=errors == "zero",
-        storage=storage,
-        decode_config=decode_config,
+        storage=resolve_storage(storage, shape, dtype),
     )
-    failures = [LoadFailure(index, given[index], reason) for index, reason in reasons]
+    failures = [LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons]
     return settle(buffer, failures, errors, f"{len(given)} masks", _describe)
 
 
@@ -126,78 +126,70 @@ def _describe(failure: LoadFailure) -> str:
     return describe(source, None) if isinstance(source, (bytes, bytearray, memoryview)) else "a mask in memory"
 
 
-def load_masks(
+def load_mask_views(
     sources: Sequence[MaskInput],
+    groups: Sequence[tuple[Size, Sequence[Sequence[Place]]]],
     *,
-    width: int | None,
-    height: int | None,
-    mode: Mode = "stretch",
-    boxes: Sequence[Box] = (),
-    random: RandomCrop | None = None,
-    flips: Sequence[bool] = (),
-    places: Sequence[Place] = (),
-    sizes: Sequence[tuple[int, int]] = (),
+    sizes: Sequence[Size] = (),
     dtype: IdDtype = "uint8",
     pad_value: int = 0,
     exif: bool = True,
     pages: int | None = None,
     num_threads: int = 1,
-    keep_failed: bool = False,
-    storage: Storage | None = None,
     decode_config: DecodeConfig | None = None,
-) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
-    """Return masks (B, H, W), and the index and reason of each failure, as `native.load_batch` does for images.
-
-    A file with a palette gives its indices, one of gray its levels as they are stored; all others fail. The parts that
-    are cut out, and the pixels that a resize takes, are the same as for images with ``interpolation="nearest"``.
+) -> tuple[list[CPUBuffer], dict[int, str]]:
+    """Return views of masks, and why some failed, whose views are zeros; each file is decoded once.
 
     Args:
         sources: The masks. Arrays are read in place.
-        width: The width of the result, or None to keep it.
-        height: The height of the result, or None to keep it.
-        mode: How a mask of another shape gets the size.
-        boxes: The part of each, in the upright mask, or none for whole masks.
-        random: Draws the boxes instead.
-        flips: Whether each is mirrored, or none.
-        places: The place of each, instead of boxes and flips, or none.
-        sizes: The (width, height) that each upright mask has to have, or none.
-        dtype: The type of the ids. Those of uint8 end at 255, all others at 65535; a file whose ids could be larger
-            fails, and an array whose ids are.
+        groups: For each array of views, their width and height, and for each view the place of each mask.
+        sizes: The size that each upright mask has to have, or none.
+        dtype: The type of the ids. A file whose ids could be out of its `id_range` fails, and an array whose ids are.
         pad_value: The id outside of masks.
         exif: Whether masks are turned upright as their own EXIF data says.
         pages: The page of each TIFF.
         num_threads: How many threads share the masks.
-        keep_failed: Whether those that fail become zeros, instead of being left out.
-        storage: The memory for the array.
         decode_config: Which masks are too large.
 
-    Raises:
-        TypeError, ValueError: If an argument is wrong.
+    Returns:
+        An array (views, B, H, W) of each group.
     """
-    check_choice("dtype", dtype, get_args(IdDtype))
+    inputs, unread = _resolve(sources)
+    views = []
+    for (width, height), group in groups:
+        request = _make_request(width, height, "stretch", dtype, pad_value, exif=exif)
+        views.append(
+            [
+                native.View(request=request, boxes=[], random=None, flips=[], places=list(places), augment=None)
+                for places in group
+            ]
+        )
+    arrays, reasons = native.load_views(
+        sources=inputs,
+        groups=views,
+        sizes=list(sizes),
+        demux=demux_options(None, None),
+        decode=decode_options(decode_config),
+        num_threads=num_threads,
+        page=check_pages(pages),
+    )
+    return arrays, {**dict(reasons), **unread}
+
+
+def _make_request(
+    width: int | None, height: int | None, mode: Mode, dtype: IdDtype, pad_value: int, *, exif: bool
+) -> LoadOptions:
     resize = resize_to(width, height, mode, "nearest", "ids")._replace(pad=make_pad(pad_value, "ids", dtype))
+    return make_load_options(resize, ArrayFormat(dtype=dtype), exif=exif)
+
+
+def _resolve(sources: Sequence[MaskInput]) -> tuple[tuple[Any, ...], dict[int, str]]:
+    """Return masks as native code takes them, and why some cannot be read."""
     arrays = {index: held for index, source in enumerate(sources) if (held := _hold(source, index)) is not None}
     files, unread = resolve_all(
         [b"" if index in arrays else source for index, source in enumerate(sources)], files=True
     )
-    shape = None if width is None or height is None else (len(files), height, width)
-    buffer, reasons = native.load_batch(
-        sources=tuple([arrays.get(index, file) for index, file in enumerate(files)]),
-        request=make_load_options(resize, ArrayFormat(dtype=dtype), exif=exif),
-        boxes=list(boxes),
-        random=random,
-        flips=list(flips),
-        places=list(places),
-        jitter=None,
-        sizes=list(sizes),
-        demux=demux_options(None, None),
-        decode=decode_options(decode_config),
-        page=check_pages(pages),
-        num_threads=num_threads,
-        keep_failed=keep_failed,
-        storage=resolve_storage(storage, shape, dtype),
-    )
-    return buffer, [(index, unread.get(index, reason)) for index, reason in reasons]
+    return tuple([arrays.get(index, file) for index, file in enumerate(files)]), unread
 
 
 def _hold(source: Any, index: int) -> Any:
@@ -217,7 +209,9 @@ def _hold(source: Any, index: int) -> Any:
         array = array.view(np.uint8)
     name = array.dtype.name
     if not array.dtype.isnative or name not in ("uint8", "uint16", "int32", "int64"):
-        # Of uint64, ids beyond int64 become negative, which fail as well.
+        if name == "uint64":
+            # Ids beyond int64 would become negative.
+            array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
         name = "int64"
         array = array.astype(name)
     return native.HeldIds(array, name)

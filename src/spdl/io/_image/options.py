@@ -164,7 +164,7 @@ class Resize(NamedTuple):
     flip: bool = False
     pix_fmt: str = "rgb24"
     pad: tuple[int, int, int] = (0, 0, 0)
-    """The bytes of a pixel where no image is. An id is its lower and its upper byte."""
+    """The bytes of a pixel where no image is. An id has its lowest byte first."""
 
 
 def are_ids(pix_fmt: str | None, dtype: Dtype | IdDtype) -> bool:
@@ -201,6 +201,11 @@ def check_pages(pages: int | None) -> int | None:
     )
 
 
+def id_range(dtype: str) -> tuple[int, int]:
+    """Return the least and the greatest id that arrays of a type may have."""
+    return {"uint8": (0, 0xFF), "uint16": (0, 0xFFFF)}.get(dtype, (-0x8000, 0xFFFF))
+
+
 def make_pad(pad_value: int | Sequence[int], pix_fmt: str, dtype: Dtype | IdDtype) -> tuple[int, int, int]:
     """Return the bytes of a pixel that has this value, or these, one for each channel.
 
@@ -208,14 +213,16 @@ def make_pad(pad_value: int | Sequence[int], pix_fmt: str, dtype: Dtype | IdDtyp
         TypeError, ValueError: If it is something else.
     """
     channels = PIXEL_FORMATS.get(pix_fmt, 1)
-    most = 0xFFFF if pix_fmt not in PIXEL_FORMATS and dtype != "uint8" else 0xFF
-    accepted = f"an int from 0 to {most}" + (f", or {channels} of them, one for each channel" if channels > 1 else "")
+    least, most = (0, 0xFF) if pix_fmt in PIXEL_FORMATS else id_range(dtype)
+    accepted = f"an int from {least} to {most}"
+    if channels > 1:
+        accepted += f", or {channels} of them, one for each channel"
     values = tuple(pad_value) if isinstance(pad_value, tuple | list) else (pad_value,) * channels
     if len(values) != channels:
         refuse(ValueError, "pad_value", accepted, pad_value)
-    checked = [check_int("pad_value", value, least=0, most=most, accepted=accepted) for value in values]
+    checked = [check_int("pad_value", value, least=least, most=most, accepted=accepted) for value in values]
     if channels == 1:
-        return checked[0] & 0xFF, checked[0] >> 8, 0
+        return checked[0] & 0xFF, checked[0] >> 8 & 0xFF, checked[0] >> 16 & 0xFF
     red, green, blue = checked
     return red, green, blue
 
