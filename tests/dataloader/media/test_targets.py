@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataloader.media.image_loading import BROKEN, COUNT, make
-from tests.dataloader.media.test_geometry import augments, places
+from tests.dataloader.media.test_geometry import augments, moving, places
 
 from spdl.dataloader import Boxes, ImageAugment, InstanceMasks, Jagged, Keypoints, Mask, Polygons, Values
 from spdl.io import LoadError
@@ -69,7 +70,7 @@ def test_boxes_are_those_of_the_matrix_clipped(
     ]
     targets = {
         "labels": Values(of="boxes"),
-        "boxes": Boxes(formats[0], output=formats[1], min_visibility=min_visibility),
+        "boxes": Boxes(formats[0], output=formats[1], min_visibility=min_visibility, normalized=False),
     }
     (batch,) = make(source, len(source), targets=targets, augment=augment, seed=seed)
     assert type(batch.boxes) is type(batch.labels) is list
@@ -90,6 +91,64 @@ def written(boxes: Any, form: str) -> list[Any]:
     return list(found.tolist())
 
 
+PARTS = st.floats(-1, 2).map(lambda part: round(part, 3))
+
+
+@given(
+    parts=st.lists(st.tuples(PARTS, PARTS, PARTS, PARTS), max_size=4),
+    augment=moving(),
+    form=st.sampled_from(["xyxy", "xywh", "cxcywh"]),
+    seed=st.integers(0, 99),
+)
+def test_boxes_may_be_shares_of_the_sides(parts: list[Any], augment: ImageAugment, form: Any, seed: int) -> None:
+    shares = np.array([(*np.minimum(p[:2], p[2:]), *np.maximum(p[:2], p[2:])) for p in parts]).reshape(-1, 4)
+    source = {
+        "image": places(WIDTH, HEIGHT),
+        "shares": written(shares, form),
+        "pixels": written(shares * (WIDTH, HEIGHT, WIDTH, HEIGHT), form),
+    }
+    targets = {
+        "shares": Boxes(form, output="xyxy", normalized=True),
+        "pixels": Boxes(form, output="xyxy", normalized=False),
+    }
+    (batch,) = make([source], targets=targets, augment=augment, seed=seed)
+    # What is as thin as rounding is may be dropped from one of them.
+    shares, pixels = [
+        boxes[((boxes[:, 2:] - boxes[:, :2]) > 0.01).all(1)] for boxes in (batch.shares[0], batch.pixels[0])
+    ]
+    np.testing.assert_allclose(shares, pixels, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh"])
+def test_boxes_that_are_shares_or_pixels_by_mistake_fail_their_sample(form: Any) -> None:
+    shares = written([[0.1, 0.2, 0.5, 0.9], [0, 0, 1, 1]], form)
+    pixels = written([[4, 6, 20, 27], [0, 0, 40, 30]], form)
+    with pytest.raises(LoadError, match=r"`boxes`: all of its boxes lie in the first of 40 x 30 pixels: .*zed=True"):
+        list(make([{"image": places(WIDTH, HEIGHT), "boxes": shares}], targets={"boxes": Boxes(form)}))
+    message = r"`boxes`: box 0 must be shares of the image's width and height.* got the sides \[4.0, 6.0, 20.0, 27.0\]"
+    with pytest.raises(LoadError, match=message):
+        list(make([{"image": places(WIDTH, HEIGHT), "boxes": pixels}], targets={"boxes": Boxes(form, normalized=True)}))
+
+
+@pytest.mark.parametrize(
+    ("boxes", "size", "normalized"),
+    [
+        pytest.param([[0.1, 0.2, 0.5, 0.9]], (WIDTH, HEIGHT), False, id="pixels, as they are said to be"),
+        pytest.param([[0.1, 0.2, 0.5, 0.9]], (8, 8), None, id="a tiny image"),
+        pytest.param([[0.1, 0.2, 0.5, 0.9], [3, 4, 9, 9]], (WIDTH, HEIGHT), None, id="one of several boxes"),
+        pytest.param([[0, 0, 0, 0], [0, 0, 1, 1]], (WIDTH, HEIGHT), None, id="boxes that stand for none"),
+        pytest.param([[0, 0, 0.4, 0.7], [0, 0.5, 0.4, 1]], (WIDTH, HEIGHT), None, id="the rest of boxes at a corner"),
+        pytest.param([[0.25, 0.5, 1.25, 1]], (WIDTH, HEIGHT), None, id="beyond the first pixel"),
+        pytest.param([], (WIDTH, HEIGHT), None, id="no boxes"),
+    ],
+)
+def test_boxes_in_pixels_are_not_taken_for_shares(boxes: Any, size: tuple[int, int], normalized: Any) -> None:
+    source = [{"image": places(*size), "boxes": boxes}]
+    (batch,) = make(source, size=size, targets={"boxes": Boxes(normalized=normalized)})
+    expected = [each for each in boxes if each[0] < each[2]]
+    np.testing.assert_allclose(batch.boxes[0], np.reshape(expected, (-1, 4)), rtol=1e-6)
+
+
 PEOPLE = st.lists(st.lists(st.tuples(SIDES, SIDES, st.sampled_from([0, 1, 2])), min_size=3, max_size=3), max_size=3)
 
 
@@ -108,12 +167,50 @@ def test_keypoints_are_those_of_the_matrix(people: list[Any], augment: ImageAugm
     for person, person_found, places_of in zip(people, found, points.reshape(-1, 3, 2), strict=True):
         for number, name in enumerate(order):
             (x, y), visibility = places_of[name], person[name][2]
-            if min(abs(x), abs(x - 16), abs(y), abs(y - 16)) < 1e-6:
+            if min(abs(x), abs(x - 16), abs(y), abs(y - 16)) < 2e-3:
                 continue
             own_x, own_y = person[name][:2]
-            inside = 0 < x < 16 and 0 < y < 16 and 0 <= own_x < WIDTH and 0 <= own_y < HEIGHT and visibility
+            inside = 0 < x < 16 and 0 < y < 16 and 0 <= own_x <= WIDTH and 0 <= own_y <= HEIGHT and visibility
             expected = (x, y, visibility) if inside else (0, 0, 0)
             np.testing.assert_allclose(person_found[number], expected, atol=1e-4)
+
+
+def on_edges(width: float, height: float) -> list[tuple[float, float]]:
+    """Return points on the edges of an image, its corners among them."""
+    across, down = np.linspace(0, width, 6).tolist(), np.linspace(0, height, 6).tolist()
+    return [point for x in across for y in down for point in [(x, y)] if x in {0, width} or y in {0, height}]
+
+
+def loaded_points(points: Any, augment: ImageAugment, seed: int, **options: Any) -> tuple[Any, Geometry]:
+    source = [{"image": places(WIDTH, HEIGHT), "points": [[x, y, 1] for x, y in points]}]
+    targets = {"points": Keypoints(visibility=True)}
+    (batch,) = make(source, targets=targets, augment=augment, seed=seed, **options)
+    return batch.points[0], batch.geometry[0]
+
+
+@given(augment=augments(), size=st.tuples(st.integers(1, 40), st.integers(1, 40)), seed=st.integers(0, 99))
+def test_keypoints_on_an_edge_are_in_the_image(augment: ImageAugment, size: tuple[int, int], seed: int) -> None:
+    _, geometry = loaded_points([], augment, seed, size=size)
+    own = geometry.inverse().points(np.array(on_edges(*size)))
+    own = own[((own >= 0) & (own <= (WIDTH, HEIGHT))).all(1)]
+    found, _ = loaded_points(own, augment, seed, size=size)
+    assert (found[:, 2] == 1).all()
+    assert (found >= 0).all()
+    assert (found[:, :2] < size).all()
+    np.testing.assert_allclose(found[:, :2], geometry.points(own), atol=1e-3)
+
+
+@given(
+    points=st.lists(st.tuples(st.sampled_from([-0.01, 0, 0.5, 39.5, 40, 40.01]), st.sampled_from([0, 30, 30.01]))),
+    size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    mode=st.sampled_from(["pad", "crop", "stretch"]),
+)
+def test_keypoints_stay_when_the_image_is_mirrored(points: list[Any], size: tuple[int, int], mode: str) -> None:
+    seen = [loaded_points(points, replace(PLAIN, flip=flip), 0, size=size, mode=mode)[0] for flip in (0, 1)]
+    assert seen[0][:, 2].tolist() == seen[1][:, 2].tolist()
+    if mode != "crop":
+        expected = [0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points]
+        assert seen[0][:, 2].tolist() == expected
 
 
 def test_polygons_are_those_of_the_matrix_and_go_with_their_boxes() -> None:

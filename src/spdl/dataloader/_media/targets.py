@@ -28,7 +28,13 @@ BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
 _SHARE = "a number from 0 to 1"
 
 _THINNEST = 1e-3
-"""Boxes that are thinner, in pixels, have no area."""
+"""Boxes that are thinner, in pixels, have no area, and points that are nearer to an edge lie on it."""
+
+_SHARES = -1, 2
+"""Boxes may reach beyond their image, but not as far as pixels do that are taken for shares."""
+
+_TINY = 8
+"""The sides of images in whose first pixel there may be whole objects."""
 
 _FARTHEST = 10**9
 """No image has pixels that are farther from its edge."""
@@ -147,6 +153,11 @@ class Boxes(Target):
             ``"cxcywh"``: the centre, width and height.
         output: The format in batches. None is `format`.
         min_visibility: The least share of a box's area that must be left, from 0 to 1; boxes with less are dropped.
+        normalized: Whether samples have shares of the image's width and height instead of pixels. YOLO's files are
+            ``Boxes("cxcywh", normalized=True)``. Boxes that reach below -1 or above 2 then fail their sample. False
+            takes all numbers as pixels. So does None, but it fails a sample whose numbers look like shares: if all its
+            boxes lie in the first pixel, and one of them begins inside of it, not at its edges. Images of up to 8 x 8
+            pixels are exempt. Boxes in batches are always in pixels.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -166,6 +177,8 @@ class Boxes(Target):
     """The format of batches."""
     min_visibility: float = 0.0
     """The least share of a box that is kept."""
+    normalized: bool | None = None
+    """Whether samples have shares of the image's sides."""
 
     of: ClassVar[None] = None
     """Boxes belong to no others."""
@@ -178,6 +191,8 @@ class Boxes(Target):
         check_choice("output", self.output, (*get_args(BoxFormat), None))
         if not 0 <= check_number("min_visibility", self.min_visibility, _SHARE) <= 1:
             refuse(ValueError, "min_visibility", _SHARE, self.min_visibility)
+        if self.normalized is not None:
+            check_flag("normalized", self.normalized)
 
     def _read(self, value: Any, box_format: BoxFormat | None = None) -> Array:
         boxes = _to_corners(value, box_format or self.format)
@@ -196,6 +211,7 @@ class Boxes(Target):
         """Return the parts of boxes that can be seen in a batch, in its format, and which of the boxes stay."""
         import numpy as np  # noqa: PLC0415
 
+        boxes = self._to_pixels(boxes, geometry.original)
         # In a turned image, nothing upright has the borders of the photo.
         own = np.clip(boxes, 0, 2 * geometry.original)
         gone = (_sides(own) == 0).any(1)
@@ -210,6 +226,22 @@ class Boxes(Target):
             shown = np.hstack([np.maximum(shown[:, :2], whole[:, :2]), np.minimum(shown[:, 2:], whole[:, 2:])])
         shown[gone] = 0
         return self._select(self._move(boxes, geometry, place), shown)
+
+    def _to_pixels(self, boxes: Array, size: Size) -> Array:
+        if self.normalized:
+            if (far := ((boxes < _SHARES[0]) | (boxes > _SHARES[1])).any(1)).any():
+                number = int(far.argmax())
+                raise ValueError(
+                    f"box {number} must be shares of the image's width and height, since `normalized` is true, got the "
+                    f"sides {show(boxes[number].tolist())}"
+                )
+            return boxes * (2 * size)
+        if self.normalized is None and max(size) > _TINY and _look_like_shares(boxes):
+            raise ValueError(
+                f"all of its boxes lie in the first of {size[0]} x {size[1]} pixels: if they are shares of the width "
+                "and the height, pass Boxes(..., normalized=True), and if they are pixels, normalized=False"
+            )
+        return boxes
 
     def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
         """Return the parts of boxes in an image of this size, in the format of batches, and which of the boxes stay."""
@@ -242,12 +274,15 @@ class Keypoints(Target):
 
     A sample's value is a list or an array (N, 2), or (N, count, 2) with `count`, of x and y in pixels of the original
     image, from its left and upper edge. In a batch they are float32 of the same shape, in pixels of the image there.
-    Points that are cut off lie outside of it.
+    Points that are cut off lie outside of it. A point on an edge is in the image, on either side, so it stays when the
+    image is mirrored.
 
     Args:
         count: How many points each object has, such as the 17 of COCO. None: the points belong to no objects.
         visibility: Whether each point has a third number, as in COCO: 0 is a point that was not marked. Points that
-            were not marked, or lie outside of what can be seen of the image, are (0, 0, 0) in batches.
+            were not marked, or lie outside of what can be seen of the image, are (0, 0, 0) in batches. The others have
+            ``0 <= x < width`` and ``0 <= y < height`` there, so the pixel of each is ``int(x), int(y)``: those on the
+            right or the lower edge, or up to a thousandth of a pixel beyond any, are moved just inside.
         swap: Pairs of points that change places if the image is mirrored, such as the left and the right eye.
         of: The name of the field of `Boxes` whose objects have the points: with a box that is dropped, its points are,
             too.
@@ -300,10 +335,9 @@ class Keypoints(Target):
         points, more = rows[..., :2], rows[..., 2:]
         if self.visibility:
             # Points outside of the original are not in its border either, nor are those that left a canvas.
-            more = more * ((points >= 0) & (points < geometry.original)).all(-1, keepdims=True)
+            more = more * _are_inside(points, geometry.original)[..., None]
             for way in canvases(geometry, place)[:-1]:
-                there = way.points(points)
-                more = more * ((there >= 0) & (there < way.size)).all(-1, keepdims=True)
+                more = more * _are_inside(way.points(points), way.size)[..., None]
         moved = self._hide(np.concatenate([geometry.points(points), more], -1), geometry.size)
         if geometry.mirrors and self.swap:
             order = np.arange(self.count or 0)
@@ -319,10 +353,11 @@ class Keypoints(Target):
         """Return points as batches have them: those that were not marked or are cut off are zeros."""
         import numpy as np  # noqa: PLC0415
 
+        found: Array = points.astype(np.float32)
         if self.visibility:
-            inside = (points[..., :2] >= 0).all(-1) & (points[..., :2] < size).all(-1)
-            points[~(inside & (points[..., 2] > 0))] = 0
-        return points.astype(np.float32)
+            found[..., :2] = np.clip(found[..., :2], 0, np.nextafter(np.array(size, np.float32), np.float32(0)))
+            found[~(_are_inside(points[..., :2], size) & (points[..., 2] > 0))] = 0
+        return found
 
 
 @dataclass(frozen=True)
@@ -594,6 +629,25 @@ def _floats(value: Any, shape: tuple[int, ...]) -> Array:
     if not (abs(floats) <= _FARTHEST).all():
         raise ValueError(f"its numbers must be from {-_FARTHEST:,} to {_FARTHEST:,}, got {show(value)}")
     return floats
+
+
+def _look_like_shares(boxes: Array) -> bool:
+    """Return whether boxes are hardly in pixels.
+
+    Those that stand for no box, such as (0, 0, 1, 1), and the rest of a box that a tile cuts off begin at an edge of
+    the first pixel. One that is all within it is nothing that anybody can see.
+    """
+    begins = boxes[:, :2]
+    return bool(((boxes >= 0) & (boxes <= 1)).all() and ((begins > 0) & (begins < 1)).all(1).any())
+
+
+def _are_inside(points: Array, size: Size) -> Array:
+    import numpy as np  # noqa: PLC0415
+
+    # Moving a point rounds it: one on an edge may come to lie beyond it.
+    least, most = -_THINNEST, [side + _THINNEST for side in size]
+    inside: Array = np.all((points >= least) & (points <= most), -1)
+    return inside
 
 
 def _sides(boxes: Array) -> Array:
