@@ -11,7 +11,7 @@ from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
 from tests.source.counting_store import CountingStore
 
-from spdl.dataloader import ImageLoader, ImageShards, PyTorchDataLoader
+from spdl.dataloader import ImageLoader, ImageShards
 from spdl.io import TarFile
 from spdl.pipeline import PipelineBuilder
 from spdl.source import BlockShuffledOrder, JsonLines, MappedRecords, TarShards
@@ -100,6 +100,8 @@ def test_images_are_decoded_from_the_archive_as_it_is_mapped(folder: Path) -> No
 
 def test_loaders_go_on_within_an_archive(folder: Path) -> None:
     pytest.importorskip("torch")
+    from spdl.dataloader import PyTorchDataLoader  # noqa: PLC0415 - it needs PyTorch.
+
     for samples in sources(folder):
         assert_resumes_exactly(lambda samples=samples: make_loader(samples), epochs=2, cuts=(0, 1, 3, 5))
         pairs = MappedRecords(samples, lambda parts: int(bytes(parts["cls"])))
