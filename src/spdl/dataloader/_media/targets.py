@@ -195,10 +195,7 @@ class Boxes(Target):
             check_flag("normalized", self.normalized)
 
     def _read(self, value: Any, box_format: BoxFormat | None = None) -> Array:
-        boxes = _to_corners(value, box_format or self.format)
-        if box_format is None:
-            _refuse_shares(boxes)
-        return boxes
+        return _to_corners(value, box_format or self.format)
 
     def _take(self, value: Any, size: Size) -> Array:  # noqa: ARG002 - of the base.
         return self._read(value, self.output or self.format)
@@ -593,15 +590,6 @@ def _to_corners(value: Any, box_format: BoxFormat) -> Array:
         number = int(np.argmax((boxes[:, :2] > boxes[:, 2:]).any(1)))
         raise ValueError(f"box {number} ends before it begins, taken as {box_format!r}: {show(value[number])}")
     return boxes
-
-
-def _refuse_shares(boxes: Array) -> None:
-    """Raise a ValueError if boxes must be shares of an image's sides: nothing is marked within its first pixel."""
-    if len(boxes) and (boxes >= 0).all() and (boxes <= 1).all() and (boxes % 1).any():
-        raise ValueError(
-            f"all of its boxes lie within the first pixel: {show(boxes.tolist())}. If these are shares of the image's "
-            "width and height, as YOLO's files have them, multiply them by these"
-        )
 
 
 def _sized(value: Any, size: Size, rows: tuple[int, ...], dtype: str) -> Array:
