@@ -1,6 +1,7 @@
 #include "av/frame_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -420,6 +421,7 @@ void FrameReader::flush(std::vector<FramePtr>& frames, std::size_t most) {
             reader.decoder_.reset();
             reader.clock_.reset();
             reader.chain_.reset();
+            reader.filtered_to_ = AV_NOPTS_VALUE;
             reader.last_.reset();
             reader.next_place_.reset();
         }
@@ -507,6 +509,27 @@ void FrameReader::fill(std::int64_t end, const AVFrame& like, std::vector<FrameP
     next_place_ = end;
 }
 
+// Filters that make a constant rate repeat a frame until the next one is shown, and a few bytes of a file can say that
+// this is years later. The filter trim ends them itself.
+void FrameReader::check_jump(const AVFrame& frame) const {
+    constexpr std::array kFilling{"fps", "framerate", "minterpolate"};
+    constexpr double kMostRepeats = 100'000;
+    const Stream& stream = decoder_.stream();
+    const AVRational rate = chain_->frame_rate();
+    if (stream.medium != Medium::kVideo || rate.num <= 0 || rate.den <= 0 || frame.pts == AV_NOPTS_VALUE ||
+        filtered_to_ == AV_NOPTS_VALUE || filters_.find("trim") != filters_.npos ||
+        std::ranges::none_of(kFilling, [&](const char* name) { return filters_.find(name) != filters_.npos; })) {
+        return;
+    }
+    const double seconds = stream.seconds(frame.pts) - stream.seconds(filtered_to_);
+    if (seconds * av_q2d(rate) > kMostRepeats) {
+        throw MediaError("the times of the " + stream.describe() + " jump by " + std::to_string(seconds) + " s after " +
+                         std::to_string(stream.seconds(filtered_to_)) + " s, and \"" + filters_ +
+                         "\" would fill that with more than 100000 repeats of a frame: read what is before and what " +
+                         "is after it, or ask for fewer frames per second");
+    }
+}
+
 void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     if (filters_.empty()) {
         append(std::move(frame), decoder_.stream().time_base, frames);
@@ -527,6 +550,8 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
             form_ = chain_->sound_form();
         }
     }
+    check_jump(*frame);
+    filtered_to_ = frame->pts;
     chain_->add(std::move(frame));
     // Filters such as loop make frames forever of one. Otherwise the frames that were made of it would be lost.
     constexpr int kMany = 1000;
@@ -559,6 +584,7 @@ void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
             append(std::move(finished), chain_->time_base(), frames);
         }
         chain_.reset();
+        filtered_to_ = AV_NOPTS_VALUE;
     }
 }
 

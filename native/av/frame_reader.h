@@ -66,6 +66,9 @@ class FrameFilters {
     // Returns the unit of the finished frames' times.
     [[nodiscard]] AVRational time_base() const;
 
+    // Returns how many frames the filters make for each second; 0/1 if that is not known.
+    [[nodiscard]] AVRational frame_rate() const { return first_ ? first_->frame_rate() : stage_->frame_rate(); }
+
     // Returns the form of finished sound: a frame without samples. Pictures have none.
     [[nodiscard]] FramePtr sound_form() const { return first_->sound_form(); }
 
@@ -178,6 +181,7 @@ class FrameReader {
     bool cut(FramePtr& frame, std::vector<FramePtr>& frames);
     bool cut_sound(FramePtr& frame, std::vector<FramePtr>& frames);
     void fill(std::int64_t end, const AVFrame& like, std::vector<FramePtr>& frames);
+    void check_jump(const AVFrame& frame) const;
     void filter(FramePtr frame, std::vector<FramePtr>& frames);
     void append(FramePtr finished, AVRational unit, std::vector<FramePtr>& frames) const;
     void end_filters(std::vector<FramePtr>& frames, std::size_t most);
@@ -188,7 +192,8 @@ class FrameReader {
     TimeWindow window_;
     std::optional<FrameFilters> chain_;
     AVRational time_base_;
-    bool filtered_ = false;  // Whether the time base is that of filters.
+    std::int64_t filtered_to_ = AV_NOPTS_VALUE;  // The time of the frame that was put into the filters last.
+    bool filtered_ = false;                      // Whether the time base is that of filters.
     bool fills_ = false;
     FramePtr last_;                           // The sound that was decoded last, for silence of its form.
     std::optional<std::int64_t> next_place_;  // The sample that follows those that were put into the filters.

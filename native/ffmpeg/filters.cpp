@@ -167,6 +167,7 @@ FramePtr FilterChain::get() {
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
     FramePtr frame = make_frame();
     const int code = av_buffersink_get_frame(sink_, frame.get());
+    full_ = full_ || code == AVERROR_EOF;
     if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
         return nullptr;
     }

@@ -39,7 +39,7 @@ class FilterChain {
     // Says that no more frames come, and that the last one ends at this time.
     void end(std::int64_t time);
 
-    // Returns whether more frames would have no effect: the end was said, or the filters have refused a frame.
+    // Returns whether more frames would have no effect: the end was said, or a filter such as trim has ended.
     [[nodiscard]] bool full() const { return full_; }
 
     // Returns the next finished frame; null if none is ready, or after the end.

@@ -14,7 +14,7 @@ from tests.io.av.ffmpeg import need_encoder, run_ffmpeg
 from tests.io.av.sources import Pictures, Sound
 from tests.io.av.video_windows import WholeVideo
 
-from spdl.io import Demuxer, VideoReader, load_video, to_numpy
+from spdl.io import Demuxer, VideoReader, get_video_filter_desc, load_video, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,3 +148,24 @@ def test_a_file_that_leads_to_a_window_is_not_read_through(
     frames = demuxer.demux_video((400, 401))
     assert len(frames) == 25
     assert file.count - before < len(data) / 10
+
+
+@pytest.mark.parametrize("days", [1, 20])
+def test_a_jump_of_times_is_not_filled_with_millions_of_frames(tmp_path: Path, days: int) -> None:
+    """A few bytes of a file can say that the next frame is shown years later."""
+    path = tmp_path / "jump.mkv"
+    later = f"setpts=PTS+if(gte(N\\,5)\\,{days * 86400}\\,0)/TB"
+    options = ["-vf", later, "-fps_mode", "passthrough", "-c:v", need_encoder("libx264"), "-bf", 0]
+    encode(path, options, pictures=Pictures(count=10))
+    assert len(VideoReader(path)) == 10
+    assert to_numpy(load_video(path)).shape[0] == 10
+    with pytest.raises(RuntimeError, match=rf"jump by {days * 86400}\.\d+ s after 0\.16.*repeats of a frame"):
+        load_video(path, filter_desc=get_video_filter_desc(frame_rate=25))
+    # So many frames are wanted that the last ones repeat the one before the jump.
+    for side in (None, 16):
+        wanted = get_video_filter_desc(frame_rate=25, num_frames=300, scale_width=side, scale_height=side)
+        frames = to_numpy(load_video(path, filter_desc=wanted))
+        assert frames.shape[0] == 300
+        assert np.array_equal(frames[-1], frames[5])
+    # One frame in a thousand seconds fills little.
+    assert to_numpy(load_video(path, filter_desc="fps=1/1000,format=pix_fmts=rgb24")).shape[0] == days * 86400 // 1000
