@@ -27,7 +27,7 @@ from spdl.pipeline._iterators import (
 from spdl.pipeline._stages.aggregate import AggregateNode
 from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
 from spdl.pipeline._state.passes import how_to_seek
-from spdl.pipeline._world import Lock, monotonic
+from spdl.pipeline._world import Lock, get_ident, monotonic
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -74,6 +74,7 @@ class Pipeline(Generic[T]):
         self._declared = declared
         # A stage that is measured alone is not, and may drop everything.
         self._is_declared = declared is not None
+        self._stopped_by: int | None = None
         self._graph = [] if declared is None else stages_of(declared)
         self._sources: list[Any] | None = None
         self._description = description
@@ -167,6 +168,7 @@ class Pipeline(Generic[T]):
         if engine.is_mine():
             engine.request_stop()
             return
+        self._stopped_by = get_ident()
         seconds = lifetime.STOP_SECONDS if timeout is None else timeout
         deadline = monotonic() + seconds
         alive = lifetime.end_threads(engine, seconds)
@@ -262,7 +264,8 @@ class Pipeline(Generic[T]):
                 runs once.
         """
         timeout = check_timeout("timeout", timeout)
-        if self._engine.stopping and not self._engine.done:
+        # Another thread may stop a pipeline at any time.
+        if self._stopped_by == get_ident() and not self._engine.done:
             warn_caller(
                 "The pipeline was stopped before its end, so this iteration yields only the "
                 f"{len(self._engine.sink.entries)} items that were ready. Iterate within the `with` block of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from queue import SimpleQueue
@@ -202,7 +203,10 @@ class PipelineStage:
         if not rows:
             return batch
         self._batches.put(rows)
-        results = list(self._pipeline)
+        with warnings.catch_warnings():
+            # The first batches may have no row that a filter lets through.
+            warnings.filterwarnings("ignore", "Nothing came out of the pipeline")
+            results = list(self._pipeline)
         return columns_of(results) if results else {name: column[:0] for name, column in batch.items()}
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -206,7 +207,9 @@ def live_run(work: ImageWork, *, workers: int, seconds: float, console: Console)
     try:
         with _moving_table(console) if console.rich else _lines(console) as show:
             cpu_before, start = cpu_seconds(), time.perf_counter()
-            with pipeline.auto_stop():
+            with pipeline.auto_stop(), warnings.catch_warnings():
+                # If no file loads, the report says so.
+                warnings.filterwarnings("ignore", "Nothing came out of the pipeline")
                 for batch in pipeline:
                     images += count_images(batch)
                     batches += 1

@@ -201,7 +201,7 @@ class StatsQueue(AsyncQueue[T]):
         ...     async def interval_stats_callback(self, stats):
         ...         seen.append((self.info.stage_name, stats.num_items))
         >>> import time
-        >>> builder = PipelineBuilder().add_source(range(10)).pipe(lambda x: time.sleep(0.005)).add_sink()
+        >>> builder = PipelineBuilder().add_source(range(10)).pipe(lambda x: time.sleep(0.005) or x).add_sink()
         >>> with builder.build(num_threads=1, queue_class=Export).auto_stop() as pipeline:
         ...     items = list(pipeline)
         >>> sum(count for name, count in seen if name == "src") <= 10
