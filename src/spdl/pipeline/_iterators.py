@@ -171,7 +171,7 @@ def warn_of_nothing(engine: Engine) -> None:
     if engine.has_pulled():
         if (culprit := engine.drops_everything()) is not None:
             warn_caller(
-                f"Nothing came out of the pipeline: stage {culprit.name!r} dropped all {culprit.counters.dropped} "
+                f"Nothing came out of the pipeline: stage {culprit.name!r} dropped {culprit.counters.dropped} "
                 "items, since its op returned None for them. A `return` may be missing, or a filter may be wrong. An "
                 "op that is there for its effect returns its item."
             )
