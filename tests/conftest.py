@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # No test judges speed: one example, or drawing it, may take long on a busy machine. What an earlier run found is not
 # tried first, so that each run has the same verdict.
@@ -18,6 +19,10 @@ settings.register_profile(
     "unhurried", parent=settings.default, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("unhurried")
+
+# Hypothesis also draws what it finds in the modules imported so far. Those depend on the tests that ran before in the
+# same worker, so a seed would not draw the same examples twice.
+providers._get_local_constants = lambda: providers._local_constants
 
 # numpy's library for products ends its threads where a process forks, and begins them again when it is next used: that
 # would look like a thread that a test leaves behind.
