@@ -49,9 +49,11 @@ def nearly_starved(share: float, alone: float, spread: float) -> JobLoader:
     [
         # All steps are alike: what was measured counts, wherever the waiting is.
         (0.07, 0.100, 0.0, False),
-        (0.07, 0.093, 0.001, False),
         (0.15, 0.095, 0.001, False),
-        (0.07, 0.085, 0.001, True),
+        (0.15, 0.085, 0.001, True),
+        # A step that is faster while the workers rest shares the cores with them: it does not wait for data.
+        (0.07, 0.093, 0.001, False),
+        (0.07, 0.085, 0.001, False),
         # Steps that differ: eight of these say nothing, and the waiting is that of a hundred.
         (0.07, 0.085, 0.030, False),
         (0.15, 0.095, 0.030, True),

@@ -105,6 +105,8 @@ def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
 def _of_step(verdict: LoaderVerdict, costs: Costs) -> str:
     if verdict.most_headspace is None:
         return ": the loader is not the limit. Look at the step itself."
+    if verdict.headspace_measured:
+        return f", but the step is {ratio(verdict.most_headspace)} as fast while the workers rest."
     return (
         f", but the workers keep the cores in use: the step has one for {milliseconds(costs.step_cpu)} of its"
         f" {milliseconds(costs.step)}, and may wait for one otherwise."
@@ -158,7 +160,7 @@ def _evidence(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
     )
     of_steps = " of the steps" if verdict.starts else ""
     yield f"  headspace   {ratio(verdict.headspace)}{of_steps} ({how})"
-    if verdict.most_headspace is not None:
+    if verdict.most_headspace is not None and not verdict.headspace_measured:
         yield (
             f"              up to {ratio(verdict.most_headspace)} if all that the step waits for are the cores that the"
             " workers use"
@@ -237,7 +239,7 @@ def _name(way: TriedWay) -> str:
 def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
     if verdict.limit.kind == "slow consumer" and verdict.most_headspace is not None:
         return (
-            f"A loader that needs less CPU time would gain from {ratio(verdict.headspace)} to"
+            f"A loader that needs less CPU time would gain from {ratio(verdict.without_waiting)} to"
             f" {ratio(verdict.most_headspace)}: which of it, spdl.dataloader.CacheDataLoader measures, which repeats"
             f" batches that are there already. {_FOR_PHOTOS}"
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._advise.window import window_of_job
 from spdl.observe import Verdict, verdict
-from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
+from spdl.observe._verdict.verdict import WORTH
 
 if TYPE_CHECKING:
     from spdl.cli._advise.measured import JobLoader
@@ -259,8 +259,9 @@ class LoaderVerdict:
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
-        most_headspace: Its upper bound, if it was not measured and the workers keep the cores in use: the case in which
-            the step waits only for these cores. None otherwise.
+        most_headspace: Its upper bound if the step hardly waits for data, but perhaps for cores: what was measured while
+            the workers rested; or, if they keep the cores in use, the case in which the step waits only for these.
+            None otherwise.
         tried: The ways to load that were tried, the job's own first; empty if none was.
         best: The one of them that is worth a change; None if none is.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if beginnings
@@ -319,7 +320,9 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
         measured,
         between,
     )
-    if not measured and loader.workers and _takes_cores(costs, cores):
+    if loader.workers and between is not None and not starved and between[0] >= WORTH:
+        found = replace(found, most_headspace=headspace)
+    elif loader.workers and not measured and _takes_cores(costs, cores):
         found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
     if not starved and not starts:
         return found
@@ -353,13 +356,9 @@ def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
             itself, such as taking batches out of shared memory.
         headspace: Between which values the measured headspace is.
     """
-    if share < HARDLY_WAITS:
-        return False
-    low, high = headspace or (1.0, math.inf)
-    if low <= WORTH <= high:
-        # Few steps were measured, or they differ much. The waiting is known from all steps.
-        return 1 / (1 - share) >= WORTH
-    return low > WORTH
+    # Steps alone may be faster for other reasons, such as cores that workers leave to them. What waits for data gains by
+    # its waiting only.
+    return 1 / (1 - share) >= WORTH and (headspace is None or headspace[1] >= WORTH)
 
 
 def _range(loader: JobLoader, headspace: float) -> tuple[float, float]:
