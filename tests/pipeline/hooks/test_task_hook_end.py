@@ -66,8 +66,8 @@ class TestTheEnd:
             made.append(steps(x))
             return made[-1]
 
-        # The call of the op itself has that time as well.
-        timeout = 1.0 if ended_by == "timeout" else None
+        # The call of the op itself has that time as well, so it is longer than any pause of a busy machine.
+        timeout = 5.0 if ended_by == "timeout" else None
         builder = source([1]).pipe(op, timeout=timeout, on_timeout="drop").add_sink(3)
         pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Swallowing()])
         pipeline.start()

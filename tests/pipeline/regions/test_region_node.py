@@ -47,6 +47,8 @@ def test_the_size_of_a_hand_over_changes_nothing(size: int) -> None:
     assert sorted(run(builder)) == sorted(y for x in range(500) for y in ops.three(x) if y % 2)
 
 
+# How many cross at once follows from how long the op takes.
+@pytest.mark.long
 def test_short_items_cross_together_behind_a_stage_as_well() -> None:
     stops = range(1000, 11_000, 1000)
     opened = {stop: threading.Event() for stop in stops}
