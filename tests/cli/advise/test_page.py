@@ -203,7 +203,7 @@ def test_the_headline_says_who_spends_the_time_on_what(
 
 def test_a_step_that_is_faster_while_workers_rest_is_not_told_to_be_the_limit(tmp_path: Path) -> None:
     # Of 100 steps of 120 ms, which wait for 6 ms, eight took 80 ms.
-    alone = {"ahead_steps": 8, "ahead": 0.64, "ahead_squares": 8 * 0.08**2}
+    alone: dict[str, Any] = {"ahead_steps": 8, "ahead": 0.64, "ahead_squares": 8 * 0.08**2}
     text = printed(tmp_path, 16.0, wait=0.6, step=11.4, period=12.0, periods=100, period_squares=1.44, **alone)
     assert "of 120 ms a step), but the step is 1.50x as fast while the workers rest." in text
     assert "headspace 1.50x (measured on 8 steps whose batches were there before)" in text

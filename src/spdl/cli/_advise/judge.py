@@ -259,9 +259,9 @@ class LoaderVerdict:
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
-        most_headspace: Its upper bound if the step hardly waits for data, but perhaps for cores: what was measured while
-            the workers rested; or, if they keep the cores in use, the case in which the step waits only for these.
-            None otherwise.
+        most_headspace: Its upper bound if the step hardly waits for data, but perhaps for cores: what was measured
+            while the workers rested; or, if they keep the cores in use, the case in which the step waits only for
+            these. None otherwise.
         tried: The ways to load that were tried, the job's own first; empty if none was.
         best: The one of them that is worth a change; None if none is.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if beginnings
@@ -356,8 +356,7 @@ def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
             itself, such as taking batches out of shared memory.
         headspace: Between which values the measured headspace is.
     """
-    # Steps alone may be faster for other reasons, such as cores that workers leave to them. What waits for data gains by
-    # its waiting only.
+    # Steps alone may be faster for other reasons, such as cores that workers leave to them.
     return 1 / (1 - share) >= WORTH and (headspace is None or headspace[1] >= WORTH)
 
 
