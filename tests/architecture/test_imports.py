@@ -77,7 +77,7 @@ _STORE = {
     "_obstore": _ASK,
     "_urls": {"_store", "_local", "_fsspec", "_http", "_obstore"},
     "_object_file": {"_store"},
-    "_disk_cache": set[str](),
+    "_disk_cache": {"_blocks"},
     "_cached_store": {"_store", "_identity", "_disk_cache"},
     "_read_ahead": {"_store"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,31 +19,24 @@ _LARGE = 1 << 21
 _WORTH = 8
 """The last page is a large one too, if that adds no more than one in this many bytes: they come much faster."""
 _HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
+_AT_ONCE = 1 << 30
+"""Linux reads less than 2 GiB in one call."""
 
 
 class Block(NamedTuple):
-    """Bytes that are read in one go, since several ranges lie in them.
-
-    Attributes:
-        start: Its first byte, counted from the start of the object.
-        length: How many bytes it has.
-        ranges: Indices of the ranges that lie in it.
-    """
+    """Bytes that are read in one go, since several ranges lie in them."""
 
     start: int
     length: int
     ranges: tuple[int, ...]
+    """The indices of these ranges."""
 
 
 def merge_ranges(starts: Sequence[int], lengths: Sequence[int], *, gap: int, most: int) -> list[Block]:
     """Return blocks, in the order of the object, so that each range of more than 0 bytes lies in one of them.
 
-    Args:
-        starts: The first byte of each range.
-        lengths: How many bytes they have.
-        gap: Bytes between ranges that are rather read than skipped, at most. A request that waits for an answer could
-            have read as many bytes as the bandwidth times the latency.
-        most: Bytes that a block has at most, unless a single range has more.
+    Up to `gap` bytes between ranges are rather read than skipped. A block has at most `most` bytes, unless a single
+    range has more.
     """
     blocks: list[Block] = []
     members: list[int] = []
@@ -83,13 +77,10 @@ def cut_out(
 
 
 def make_room(length: int) -> memoryview:
-    """Return writable memory of `length` bytes, which are 0 at first.
+    """Return writable memory of `length` bytes, which are 0 at first. MemoryError if there is not so much.
 
     If several threads read, the allocator keeps much of the large blocks that each of them has freed. So large blocks
     do not come from it.
-
-    Raises:
-        MemoryError: If there is not so much memory.
     """
     if length < _LARGE or _HUGE is None:
         return memoryview(bytearray(length))
@@ -104,3 +95,15 @@ def make_room(length: int) -> memoryview:
     with suppress(OSError):  # The kernel was built without large pages.
         room.madvise(_HUGE)
     return memoryview(room)[:length]
+
+
+def read_part(descriptor: int, start: int, length: int) -> bytes | memoryview:
+    """Return bytes of a file, read-only; fewer if it ends before."""
+    content = b"" if length >= _LARGE else os.pread(descriptor, length, start)
+    if len(content) == length:
+        return content
+    room, done = make_room(length), len(content)
+    room[:done] = content
+    while done < length and (count := os.preadv(descriptor, [room[done : done + _AT_ONCE]], start + done)):
+        done += count
+    return room[:done].toreadonly()

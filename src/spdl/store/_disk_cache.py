@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from zlib import crc32
 
 from spdl._locate import warn_caller
+from spdl.store._blocks import read_part
 
 _OPEN_FILE = getattr(fcntl, "F_OFD_SETLKW", None)
 """Locks of parts of a file that belong to the open file, and so to a thread; those of POSIX belong to the process."""
@@ -82,7 +83,7 @@ _FLOOR_BYTES = 1 << 30
 _LOW_SHARE = 0.9
 _USED_SECONDS = 60.0
 _AT_ONCE = 1 << 30
-"""Linux reads less than 2 GiB in one call."""
+"""Linux writes less than 2 GiB in one call."""
 _TEMPORARY = "new-"
 _BLOCK = 1 << 16
 _SUM = 4
@@ -97,13 +98,9 @@ class DiskCache:
     nothing is kept, and the first time there is a warning.
 
     A file appears under its name when it is complete. A counter in the folder is never less than what is there: bytes
-    are added to it before they are written, and subtracted after they are removed. When they are too many, or the disk
-    is nearly full, the folder is listed, the counter put right, and the files that were not used for longest removed.
-    The kernel releases a lock when its process dies.
-
-    Args:
-        folder: The folder; it is made if it is missing.
-        most: How many bytes all files may have.
+    are added to it before they are written, and subtracted after they are removed. When they are more than `most`, or
+    the disk is nearly full, the folder is listed, the counter put right, and the files that were not used for longest
+    removed. The kernel releases a lock when its process dies.
     """
 
     def __init__(self, folder: str, most: int) -> None:
@@ -124,14 +121,7 @@ class DiskCache:
         return f"{self._folder}/files/{name}"
 
     def read(self, key: str, start: int, length: int, size: int) -> memoryview | None:
-        """Return bytes of a file, or None if it is not there, or is not what was written.
-
-        Args:
-            key: Its key.
-            start: The first byte.
-            length: How many there are.
-            size: How many bytes the file has if it is undamaged.
-        """
+        """Return bytes of a file; None if it is not there, or is not the `size` bytes that were written."""
         path = self._path(key)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -145,7 +135,7 @@ class DiskCache:
             if status.st_size == size + _SUM * _blocks(size):
                 mark = hash((key, status.st_ino))
                 if mark in self._sound:
-                    data = _pread(descriptor, start, length)
+                    data = read_part(descriptor, start, length)
                     return memoryview(data) if len(data) == length else None
                 found = self._read_checked(descriptor, key, start, length, size)
                 if found is not None:
@@ -167,11 +157,11 @@ class DiskCache:
         first, stop = start // _BLOCK, _blocks(start + length)
         begin, end = first * _BLOCK, min(stop * _BLOCK, size)
         if end == size:  # What follows the content is read with it.
-            data = memoryview(_pread(descriptor, begin, size + _SUM * _blocks(size) - begin))
+            data = memoryview(read_part(descriptor, begin, size + _SUM * _blocks(size) - begin))
             sums = data[end - begin + _SUM * first :]
         else:
-            data = memoryview(_pread(descriptor, begin, end - begin))
-            sums = memoryview(_pread(descriptor, size + _SUM * first, _SUM * (stop - first)))
+            data = memoryview(read_part(descriptor, begin, end - begin))
+            sums = memoryview(read_part(descriptor, size + _SUM * first, _SUM * (stop - first)))
         content = data[: end - begin]
         if sums != _sums(key, first, content):
             return None
@@ -301,16 +291,3 @@ def _sums(key: str, first: int, content: memoryview) -> bytes:
     return array(
         "I", [crc32(content[at : at + _BLOCK], of_file ^ first + number) for number, at in enumerate(starts)]
     ).tobytes()
-
-
-def _pread(descriptor: int, start: int, length: int) -> bytes:
-    """Return bytes of a file; fewer if it ends before."""
-    data = os.pread(descriptor, min(_AT_ONCE, length), start)
-    if len(data) == length:
-        return data
-    parts = [data]
-    while data:
-        start, length = start + len(data), length - len(data)
-        data = os.pread(descriptor, min(_AT_ONCE, length), start)
-        parts.append(data)
-    return b"".join(parts)

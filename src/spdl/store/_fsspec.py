@@ -89,7 +89,6 @@ class FsspecStore(Store):
         return self._files
 
     def _lacking(self, error: ImportError) -> ImportError:
-        """Return what says which package of a file system has to be installed."""
         cause: BaseException | None = error
         while cause is not None and getattr(cause, "name", None) is None:
             cause = cause.__cause__
@@ -106,10 +105,10 @@ class FsspecStore(Store):
         return f"FsspecStore({self._place!r})"
 
     def identity(self) -> str:
-        """Return a text that differs between stores which may have different objects under the same path.
+        """Return what tells this store from others; see `LocalStore.identity`.
 
-        Caches know by it what they have kept. It has the URL and the options, also those that fsspec is configured
-        with, but for those whose names say that they are secret.
+        It has the URL and the options, also those that fsspec is configured with, but for those whose names say that
+        they are secret.
         """
         options = without_secrets(self._open().storage_options)
         return repr((without_user(self._place.url).rstrip("/"), options, named_servers({})))

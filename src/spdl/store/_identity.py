@@ -29,9 +29,8 @@ _SERVERS = ("ENDPOINT", "EMULATOR", "ACCOUNT_NAME", "STORAGE_URL", "BASE_URL", "
 class SecretAddress:
     """The URL of a store, with the secrets that go with it. Neither its text nor its repr show one.
 
-    Args:
-        url: The URL, whose query, user name and password are secret.
-        *secrets: Texts, or mappings whose values they are, such as headers.
+    The query, user name and password of the URL are secret. So are the other texts, and the values of mappings, such
+    as headers.
     """
 
     def __init__(self, url: str, *secrets: object) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, refuse
-from spdl.store._blocks import cut_out, make_room, merge_ranges
+from spdl.store._blocks import cut_out, merge_ranges, read_part
 from spdl.store._store import CheckedStore, Entry, Spans, StoreError, check_inside, not_found
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 _GAP = 1 << 14
 """Reading this many bytes takes about as long as another system call and another hand-over of the GIL."""
 _BLOCK = 1 << 23
-_LARGE = 1 << 21
-"""From here on, bytes are read into memory that goes back to the system when they are let go."""
-_AT_ONCE = 1 << 30
-"""Linux reads less than 2 GiB in one call."""
 
 
 class LocalStore(CheckedStore):
@@ -85,11 +81,10 @@ class LocalStore(CheckedStore):
     def _list(self, prefix: str) -> Iterator[Entry]:
         if prefix:
             try:
-                status = os.stat(self._base + prefix)  # noqa: PTH116
-            except (FileNotFoundError, NotADirectoryError):
+                with self._named(prefix):
+                    status = os.stat(self._base + prefix)  # noqa: PTH116
+            except FileNotFoundError:
                 return
-            except OSError as error:
-                raise self._renamed(prefix, error) from error
             if stat.S_ISREG(status.st_mode):
                 yield _entry(prefix, status)
         yield from self._walk(prefix + "/" if prefix else "", ())
@@ -133,17 +128,12 @@ class LocalStore(CheckedStore):
             if ranges is None:
                 parts = [self._read_part(path, descriptor, 0, status.st_size)]
             else:
-                parts = self._read_parts(path, descriptor, status.st_size, *ranges)
+                check_inside(path, repr(self), *ranges, status.st_size)
+                blocks = merge_ranges(*ranges, gap=_GAP, most=_BLOCK)
+                contents = (self._read_part(path, descriptor, block.start, block.length) for block in blocks)
+                parts = cut_out(blocks, contents, *ranges)
             after = os.fstat(descriptor)  # It may have been written to in the meantime.
         return _entry(path, after), parts
-
-    def _read_parts(
-        self, path: str, descriptor: int, size: int, starts: Sequence[int], lengths: Sequence[int]
-    ) -> list[Buffer]:
-        check_inside(path, repr(self), starts, lengths, size)
-        blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
-        contents = (self._read_part(path, descriptor, block.start, block.length) for block in blocks)
-        return cut_out(blocks, contents, starts, lengths)
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
@@ -159,18 +149,10 @@ class LocalStore(CheckedStore):
                 os.close(descriptor)
 
     def _read_part(self, path: str, descriptor: int, start: int, length: int) -> Buffer:
-        content = b"" if length >= _LARGE else os.pread(descriptor, length, start)
-        if len(content) == length:
-            return content
-        whole = make_room(length)
-        done = len(content)
-        whole[:done] = content
-        while done < length:
-            count = os.preadv(descriptor, [whole[done : done + _AT_ONCE]], start + done)
-            if not count:
-                raise StoreError(f"{path} in {self!r}: it was cut to {start + done} bytes while it was read")
-            done += count
-        return whole.toreadonly()
+        part = read_part(descriptor, start, length)
+        if len(part) < length:
+            raise StoreError(f"{path} in {self!r}: it was cut to {start + len(part)} bytes while it was read")
+        return part
 
     @contextmanager
     def _named(self, path: str) -> Iterator[None]:
@@ -178,13 +160,10 @@ class LocalStore(CheckedStore):
             yield
         except StoreError:
             raise
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise not_found(path, repr(self)) from error
         except OSError as error:
-            raise self._renamed(path, error) from error
-
-    def _renamed(self, path: str, error: OSError) -> OSError:
-        if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
-            return not_found(path, repr(self))
-        return StoreError(f"{path} in {self!r}: {error.strerror}")
+            raise StoreError(f"{path} in {self!r}: {error.strerror}") from error
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:

@@ -76,9 +76,6 @@ class ObjectFile(io.RawIOBase):
     def readinto(self, buffer: Buffer, /) -> int:
         """Read the bytes that follow into a buffer. Return how many: 0 at the end, and fewer than fit at any time.
 
-        Args:
-            buffer: Writable memory.
-
         Raises:
             StoreError: If the object has changed since it was opened, or cannot be read.
             ValueError: If the file is closed.
@@ -97,9 +94,6 @@ class ObjectFile(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the bytes that follow: as many as wanted, or all with -1, and fewer only at the end.
-
-        Args:
-            size: How many.
 
         Raises:
             StoreError, ValueError: As `readinto`.

@@ -114,15 +114,11 @@ def _of_meta(meta: Any) -> Answer:
 
 
 class ObstoreTransport(Transport):
-    """Has obstore ask. It keeps connections as it likes, and is of no use in a forked process.
-
-    Attributes:
-        store: The repr of the store, which errors name.
-        source: obstore's own object.
-    """
+    """Has obstore ask, which keeps connections as it likes, and is of no use in a forked process."""
 
     def __init__(self, store: str, source: Any) -> None:
         self.store = store
+        # obstore's own object.
         self.source = source
 
     def prepare(self, until: float, crew: Crew) -> None:  # noqa: ARG002
@@ -200,10 +196,9 @@ class ObstoreStore(RemoteStore):
         return partial(type(self), self._place.url, config=self._config, timeout=self._timeout), ()
 
     def identity(self) -> str:
-        """Return a text that differs between stores which may have different objects under the same path.
+        """Return what tells this store from others; see `LocalStore.identity`.
 
-        Caches know by it what they have kept. It has the URL and the settings that name a server or an account,
-        including the environment's.
+        It has the URL and the settings that name a server or an account, including the environment's.
         """
         return repr((without_user(self._place.url).rstrip("/"), named_servers(self._source.config)))
 
@@ -233,8 +228,7 @@ class ObstoreStore(RemoteStore):
     def _find_markers(self, paths: list[str], prefix: str) -> set[str]:
         """Return which paths of empty objects only mark a folder, as consoles do.
 
-        The key of such an object ends with a slash, and obstore lists it without. So a request for it finds nothing,
-        or another object.
+        Their keys end with a slash, and obstore lists them without. So a request finds nothing, or another object.
         """
         markers = {"", prefix}  # The folder itself; an object of that path was listed already.
         asked = [path for path in paths if path not in markers]

@@ -109,10 +109,7 @@ def _read(store: Store, windows: Iterator[list[Part]], max_bytes: int, concurren
 
 
 def _windows(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
-    """Yield parts that follow each other, as many at a time as have `most_bytes`; a single part may have more.
-
-    They are taken from the iterable when they are needed, so it may be endless.
-    """
+    """Yield parts that follow each other, of `most_bytes` at a time. They are taken when needed, and may not end."""
     window: list[Part] = []
     total = 0
     for part in map(_checked, parts):

@@ -32,11 +32,7 @@ class _VersionChangedError(Exception):
 
 
 class RemoteStore(CheckedStore):
-    """A store that is read by requests: planned, counted, limited, repeated, and sent twice if they are late.
-
-    Args:
-        timeout: Seconds that a request may take from when it is asked for, with all repetitions.
-    """
+    """A store that is read by requests: planned, counted, limited, repeated, and sent twice if they are late."""
 
     def __init__(self, place: SecretAddress, timeout: float) -> None:
         self._place = place

@@ -17,36 +17,24 @@ from spdl.store._store import StoreError
 
 
 class Request(NamedTuple):
-    """A question to the server.
-
-    Attributes:
-        start: The first byte wanted.
-        length: How many bytes are wanted; fewer come if the object ends before. None: only its size and version.
-        or_all: Whether all of the object is as welcome, if the server cannot send parts.
-    """
-
     path: str
     start: int
     length: int | None
+    """Fewer bytes come if the object ends before. None asks for its size and version only."""
     or_all: bool = False
+    """Whether all of the object is as welcome, if the server cannot send parts."""
 
 
 class Answer(NamedTuple):
-    """An answer of the server.
-
-    Attributes:
-        content: The bytes; a read-only view of memory that belongs to the answer.
-        size: The bytes of the whole object.
-        etag: The version of the object, if the server says.
-    """
-
     content: memoryview
+    """Read-only; its memory belongs to the answer."""
     size: int
+    """The bytes of the whole object."""
     etag: str | None
 
 
 class FailedAttemptError(StoreError):
-    """Raised if a request failed that may succeed when it is repeated.
+    """A request has failed that may succeed when it is repeated.
 
     Args:
         kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"cut"``, ``"wrong"`` or ``"late"``.
@@ -66,21 +54,11 @@ class UnknownSizeError(StoreError):
 
 
 class SentRequest:
-    """A request that is sent once.
-
-    Attributes:
-        first_byte_at: When the answer began; None before.
-    """
-
     first_byte_at: float | None = None
+    """When the answer began; None before."""
 
     def run(self) -> Answer:
-        """Send it, and return the answer.
-
-        Raises:
-            FailedAttemptError: If another attempt may help.
-            Exception: Another error if no other attempt will help, such as FileNotFoundError.
-        """
+        """Send it, and return the answer. FailedAttemptError if another attempt may help; else another error."""
         raise NotImplementedError
 
     def abort(self) -> None:
@@ -189,10 +167,9 @@ class Crew:
         return True
 
     def fulfil(self, future: Future[T], function: Callable[[], T]) -> None:
-        """Let another thread call a function that cannot be ended, for a future. Its waiter may cancel the future.
+        """Let another thread call a function that cannot be ended, for a future, which its waiter may cancel.
 
-        Raises:
-            FailedAttemptError: If there are too many threads.
+        FailedAttemptError if there are too many threads.
         """
 
         def call() -> None:
@@ -269,9 +246,7 @@ class Sender:
         transport: Carries them.
         counters: Counts the requests, and decides how many may run.
         seconds: How long one may take from when it is asked for, with all attempts.
-        monotonic: The clock, in seconds.
-        sleep: Waits for an event, for a number of seconds at most.
-        random: Returns a number from 0 to 1.
+        monotonic, sleep, random: The clock, the pause and the chance, which tests replace.
     """
 
     def __init__(
@@ -335,10 +310,7 @@ class Sender:
                 raise answer
 
     def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
-        """Have all requests answered, several at a time, each in its own time from when it is its turn.
-
-        `take` is called with each answer, by any thread.
-        """
+        """Have all requests answered, several at once, each in its own time. Any thread calls `take` with an answer."""
         call = _AnswerCall(self, requests, take)
         try:
             call.work()
@@ -353,7 +325,7 @@ class Sender:
     def close(self) -> None:
         """End the threads, and let go what the transport keeps, when all calls have ended. The next call begins again.
 
-        This waits for the end only without calls.
+        It waits for the end only without calls.
         """
         crew, self.crew = self.crew, Crew()
         self.transport.close()
@@ -365,12 +337,7 @@ class Sender:
 
 
 class _Race:
-    """A request that is sent, and sent again if it is late: the first answer counts.
-
-    Attributes:
-        at: When it has to be looked at.
-        failures: How many of its attempts have failed.
-    """
+    """A request that is sent, and sent again if it is late: the first answer counts."""
 
     def __init__(self, sender: Sender, crew: Crew, request: Request, until: float) -> None:
         self._sender = sender
@@ -381,7 +348,9 @@ class _Race:
         self._sent_at = self._sender.monotonic()
         delay = None if request.length is None else self._counters.hedging.delay(request.length)
         self._hedge_at = math.inf if delay is None else self._sent_at + delay
+        # When it has to be looked at.
         self.at = min(until, self._hedge_at)
+        # How many of its attempts have failed.
         self.failures = 0
         self._hedges = 0
         self._lock = threading.Lock()
@@ -485,15 +454,12 @@ class _Race:
 
 
 class _AnswerCall:
-    """Requests whose answers one caller waits for, who has them answered, with other threads.
-
-    Attributes:
-        given_up: Is set when there is an error.
-    """
+    """Requests whose answers one caller waits for, who has them answered, with other threads."""
 
     def __init__(self, sender: Sender, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
         self.crew = sender.crew
         self.error: BaseException | None = None
+        # Set when there is an error.
         self.given_up = threading.Event()
         self._sender = sender
         self._take = take

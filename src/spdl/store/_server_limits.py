@@ -69,8 +69,7 @@ class Gradient:
     It is looked at once per round, that is, after as many answers as there may be requests. If the median of a round is
     more than 1.5 times the median of quiet times, the server has a queue, and the limit falls in proportion. Otherwise
     it rises by its square root, if it is used; at first it is doubled, up to 64. If a tenth of the answers say that
-    there are too many requests, it is halved, and rises only by one per round for a while. Medians, since a few late
-    answers say nothing about a queue.
+    there are too many requests, it is halved, and rises only by one per round for a while.
 
     The median of quiet times has to be measured again: every hundred rounds, half of the limit is used for two rounds,
     the first to empty the queue and the second to measure. The same is learnt when the limit has fallen by half.
@@ -282,13 +281,7 @@ _COUNTED = StoreStatistics._fields[: StoreStatistics._fields.index("in_flight")]
 
 
 class RequestCounters:
-    """Counts the requests to one server, and decides by the counts how many may run and which are late.
-
-    Threads share it.
-
-    Attributes:
-        gap: How many bytes between ranges are rather read than skipped.
-    """
+    """Counts the requests to one server, and decides by it how many may run and which are late. Threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -308,14 +301,13 @@ class RequestCounters:
 
     @property
     def has_room(self) -> bool:
-        """Whether a request would have to wait for nothing."""
         return not self._waiting and len(self._under_way) < self._gradient.limit
 
     def begin(self, turn: threading.Lock, seconds: float) -> bool:
         """Take a place for a request, and return whether there is one within `seconds`.
 
-        Places are given in the order of the calls. A Ctrl-C may come between any two steps, so the caller has a lock of
-        its own for each request, to `end` it whatever was done.
+        A Ctrl-C may come between any two steps, so the caller has a lock of its own for each request, to `end` it
+        whatever was done.
         """
         with self._lock:
             if self.has_room:

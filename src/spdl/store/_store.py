@@ -171,7 +171,7 @@ class _Identified(Protocol):
 def identity_of(store: Store) -> str:
     """Return a text that stores share which have the same objects under the same paths, and no others.
 
-    It is made of what the store's method ``identity`` returns, or of its repr if it has none. It shows nothing of it.
+    It is a hash of what the store's method ``identity`` returns, or of its repr if it has none, so it shows no secret.
     """
     found = store.identity() if isinstance(store, _Identified) else repr(store)
     return hashlib.sha256(found.encode("utf-8", "surrogateescape")).hexdigest()
@@ -218,10 +218,7 @@ def check_ranges(starts: Sequence[int], lengths: Sequence[int]) -> tuple[list[in
 
 
 def check_inside(path: str, store: str, starts: Sequence[int], lengths: Sequence[int], size: int) -> None:
-    """Raise StoreError if one of the ranges reaches beyond the end of an object.
-
-    The store is named by its repr.
-    """
+    """Raise StoreError if a range reaches beyond the end of an object. The store is named by its repr."""
     if reason := beyond(starts, lengths, size):
         raise StoreError(f"{path} in {store}: {reason}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from spdl._check import refuse, refuse_lost_slash
@@ -44,17 +45,11 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         >>> split_url("/data/train/0.tar")
         ('file:///', 'data/train/0.tar')
     """
-    if not isinstance(url, (str, os.PathLike)):
-        refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
-    text = os.fspath(url)
-    if not text:
-        refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
-    found = _SCHEME.match(text) if isinstance(url, str) else None
-    if found is None:
+    scheme, text = _scheme(url), os.fspath(url)
+    if not scheme:
         # Only a path with `..` has to be looked at: what it means depends on links.
         whole = os.path.realpath(text) if ".." in text.split("/") else os.path.abspath(text)  # noqa: PTH100
         return "file:///", whole.strip("/")
-    scheme = found[1].lower()
     if scheme == "file":
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
@@ -63,7 +58,9 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
     if scheme in ("http", "https"):
         if "#" in text:
             refuse(ValueError, "url", "a URL without a fragment", text, "Write the '#' of a name as %23.")
-        of_host = _split(text)
+        of_host: SplitResult | None = None
+        with suppress(ValueError):  # Python's message about an invalid URL may have the password in it.
+            of_host = urlsplit(text)
         if of_host is None:
             refuse(ValueError, "url", "a URL of a host", text)
         parts = of_host
@@ -76,18 +73,20 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         root = f"{scheme}://{parts.netloc}{'' if above == '/' else quote(above, _AS_WRITTEN)}{query}"
         return root, unquote(below, errors="surrogateescape").rstrip("/")
     # All others write paths without quoting.
-    root, _, path = text[found.end() :].partition("/")
+    root, _, path = text.partition("://")[2].partition("/")
     if not root:
         refuse(ValueError, "url", "a URL with the name of a bucket or host", text)
     return f"{scheme}://{root}", path.strip("/")
 
 
-def _split(url: str) -> SplitResult | None:
-    # Python's message about an invalid URL may have the password in it.
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return None
+def _scheme(url: object) -> str:
+    """Return the scheme of a URL, in lower case; "" for a path."""
+    if not isinstance(url, (str, os.PathLike)):
+        refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
+    if not os.fspath(url):
+        refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
+    found = _SCHEME.match(url) if isinstance(url, str) else None
+    return found[1].lower() if found else ""
 
 
 def open_store(url: str | os.PathLike[str]) -> Store:
@@ -118,15 +117,10 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         >>> open_store("https://example.com/data")
         HTTPStore('https://example.com/data')
     """
-    if not isinstance(url, (str, os.PathLike)):
-        refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
-    found = _SCHEME.match(url) if isinstance(url, str) else None
-    if found is None:
-        if not os.fspath(url):
-            refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
+    scheme, text = _scheme(url), str(url)
+    if not scheme:
         refuse_lost_slash("url", os.fsdecode(url))
         return LocalStore(url)
-    text, scheme = str(url), found[1].lower()
     if scheme == "file":
         return LocalStore("/" + split_url(text)[1])
     if scheme in ("http", "https"):

@@ -32,21 +32,16 @@ _AS_WRITTEN = "".join(map(chr, range(ord("!"), 127)))
 
 
 class Address(NamedTuple):
-    """A server and what to ask it for.
-
-    Attributes:
-        origin: The server. Its scheme is ``"http"`` or ``"https"``.
-        target: The path, and the query if there is one, in the form in which they are sent.
-    """
+    """A server, by ``"http"`` or ``"https"``, and what to ask it for."""
 
     origin: Origin
     target: str
+    """The path, and the query if there is one, in the form in which they are sent."""
 
     def joined(self, location: str) -> Address:
         """Return the address that a redirection names, in which spaces and letters need not be quoted.
 
-        Raises:
-            ValueError: If it is invalid.
+        ValueError if it is invalid.
         """
         # Headers come as Latin-1, byte by byte.
         quoted = quote(location.encode("latin-1"), _AS_WRITTEN)
@@ -60,11 +55,9 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str, named: str = "") -> Address:
-    """Return the address of a URL.
+    """Return the address of a URL. ValueError if it is no URL of HTTP.
 
-    Raises:
-        ValueError: If it is no URL of HTTP. The message has the URL, or how it was named, and not Python's text: that
-            may have a password.
+    The message has the URL, or how it was named, and not Python's text: that may have a password.
     """
     called = repr(shown(named or url)[:200])
     try:
@@ -86,7 +79,6 @@ def parse_address(url: str, named: str = "") -> Address:
 
 
 def host_header(origin: Origin) -> str:
-    """Return the server as requests name it."""
     scheme, host, port = origin
     name = f"[{host}]" if ":" in host else host
     return name if _PORTS[scheme] == port else f"{name}:{port}"
@@ -99,11 +91,7 @@ class Credentials:
     """The headers that are sent to the store's own server, and renewed when it refuses them. Threads share it.
 
     A function of the user is called by another thread, since it cannot be ended: each caller waits until its own
-    deadline. There is one call of it at a time, for all.
-
-    Args:
-        headers: The headers, or a function that returns them and is called again when they have expired.
-        learn: Is given what the function returns, which is secret.
+    deadline. There is one call of it at a time, for all. `learn` is given what it returns, which is secret.
     """
 
     def __init__(self, headers: Headers, learn: Callable[[object], None]) -> None:
@@ -116,11 +104,7 @@ class Credentials:
         self._asking: Future[dict[str, str]] | None = None
 
     def now(self, until: float, crew: Crew) -> dict[str, str]:
-        """Return the headers. Exceptions of the function pass.
-
-        Raises:
-            StoreError: If it does not return until a time, by the monotonic clock.
-        """
+        """Return the headers. StoreError if the function does not return until a time; its own exceptions pass."""
         if (now := self._now) is not None:
             return now
         with self._lock:

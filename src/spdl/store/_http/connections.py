@@ -42,14 +42,7 @@ _RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCI
 
 
 class Exchange:
-    """The connection that a request uses now, which any thread may end.
-
-    Attributes:
-        until: The deadline, by the monotonic clock.
-        crew: The threads that look up names.
-        place: The server, or the proxy, as messages name it.
-        is_cut: Whether `cut` was called.
-    """
+    """The connection that a request uses now, which any thread may end. Messages call its server, or proxy, `place`."""
 
     def __init__(self, until: float, crew: Crew) -> None:
         self.until = until
@@ -60,11 +53,7 @@ class Exchange:
         self._waits_for: socket.socket | Future[Any] | None = None
 
     def seconds(self) -> float:
-        """Return how long there may be silence from now on.
-
-        Raises:
-            TimeoutError: If the deadline has passed.
-        """
+        """Return how long there may be silence from now on. TimeoutError if the deadline has passed."""
         seconds = min(_SILENCE_SECONDS, self.until - time.monotonic())
         if seconds <= 0:
             raise TimeoutError
@@ -73,8 +62,7 @@ class Exchange:
     def use(self, waits_for: socket.socket | Future[Any] | None) -> None:
         """Have this be what `cut` ends; with None, another request may have the connection.
 
-        Raises:
-            ConnectionAbortedError: If `cut` was called.
+        ConnectionAbortedError if `cut` was called.
         """
         with self._lock:
             self._waits_for = waits_for
@@ -93,12 +81,9 @@ class Exchange:
                     socket.socket.shutdown(self._waits_for, socket.SHUT_RDWR)
 
     def look_up(self, host: str, port: int | None) -> Any:
-        """Return the addresses of a host, as `socket.getaddrinfo` does.
+        """Return the addresses of a host, as `socket.getaddrinfo` does. OSError if none was found in time.
 
         Only the system knows when it has looked up a name, so another thread waits for that.
-
-        Raises:
-            OSError: If it has none, or none was found in time.
         """
         # Bytes need no codec: a child that was forked while one was imported would never have it.
         look_up = partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM)
@@ -212,18 +197,14 @@ class ContentRange(NamedTuple):
 
 
 class Response(http.client.HTTPResponse):
-    """An answer that is refused if anything in it is wrong. Its head is read here: email's parser is slow.
-
-    Attributes:
-        told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
-        part: The value of the header ``Content-Range``; None if it is missing or wrong in itself.
-        has_end: Whether it says where its body ends.
-        will_close: Whether no other answer can come by its connection.
-    """
+    """An answer that is refused if anything in it is wrong. Its head is read here: email's parser is slow."""
 
     told: dict[str, str]
+    """All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same."""
     part: ContentRange | None
+    """The value of the header ``Content-Range``; None if it is missing or wrong in itself."""
     has_end: bool
+    """Whether it says where its body ends."""
     connection: _Plain
     pool: urllib3.HTTPConnectionPool
 
@@ -293,26 +274,17 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
 
 
 class _Route(NamedTuple):
-    """How a server is reached.
-
-    Attributes:
-        place: The server, and the proxy if there is one, as messages name them.
-        before: The text before the target of each request.
-        headers: The headers of each request for the proxy.
-    """
-
     pool: urllib3.HTTPConnectionPool
     place: str
+    """The server, and the proxy if there is one, as messages name them."""
     before: str = ""
+    """The text before the target of each request."""
     headers: str = ""
+    """The headers of each request for the proxy."""
 
 
 class Connections:
-    """The connections of a store, by their servers. Threads share them.
-
-    Args:
-        learn: Is given what is secret of the environment's proxies.
-    """
+    """The connections of a store, by their servers. `learn` is given the secrets of the environment's proxies."""
 
     def __init__(self, opened: Callable[[], None], learn: Callable[[object], None]) -> None:
         self._opened = opened
@@ -323,14 +295,7 @@ class Connections:
         self._context: ssl.SSLContext | None = None
 
     def ask(self, exchange: Exchange, method: str, address: Address, headers: dict[str, str]) -> Response:
-        """Return the answer of a server as soon as its head is there.
-
-        Args:
-            exchange: Can be cut during the call.
-            method: Such as ``"GET"``.
-            address: The server and the target.
-            headers: The headers of the request.
-        """
+        """Return the answer of a server as soon as its head is there. The exchange can be cut during the call."""
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         while True:
             route = self._routes.get(address.origin) or self._find_route(address.origin)

@@ -84,10 +84,10 @@ class HTTPStore(RemoteStore):
         return partial(type(self), self._place.url, headers=self._headers, timeout=self._timeout), ()
 
     def identity(self) -> str:
-        """Return a text that differs between stores which may have different objects under the same path.
+        """Return what tells this store from others; see `LocalStore.identity`.
 
-        Caches know by it what they have kept. It has the whole address, but for a signature in its query, and the
-        headers, but for those whose names say that they are secret, and for a function's.
+        It has the whole address, but for a signature in its query, and the headers, but for those whose names say that
+        they are secret, and for a function's.
         """
         path, _, query = self._address.target.partition("?")
         headers = None if callable(self._headers) else without_secrets(dict(self._headers or {}))

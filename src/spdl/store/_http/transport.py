@@ -152,13 +152,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./~-]*")
 
 
 class HTTPTransport(Transport):
-    """Asks one server for the objects below an address.
-
-    Args:
-        store: The repr of the store, which errors name.
-        address: The address that paths are relative to.
-        credentials: The headers that authenticate a request.
-    """
+    """Asks one server for the objects below an address. Errors name the store, by its repr."""
 
     def __init__(
         self,
