@@ -12,7 +12,7 @@ from math import inf
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from spdl._ranges import Range
+from spdl._ranges import Range, Ranges
 from spdl.pipeline import PipelineStatistics, build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.budget import weigh
@@ -47,63 +47,34 @@ class Grant(NamedTuple):
 
 
 class ActorWork(NamedTuple):
-    """The work of an actor.
-
-    Attributes:
-        begin: The pass of the grants, if it is another one than before.
-        flush: Whether nothing follows that would go into the same batches.
-    """
-
     begin: Begin | None
+    """The pass of the grants, if it is another one than before."""
     grants: list[Grant]
     flush: bool
+    """Whether nothing follows that would go into the same batches."""
 
 
 class ActorResult(NamedTuple):
-    """A result of the pipeline.
-
-    Attributes:
-        done: The positions that are finished once the consumer has it.
-        parts: The results of items that it was made of, if any.
-        stretch: How many flushes came before it.
-    """
-
     value: Any
     done: list[Range]
+    """The positions that are finished once the consumer has it."""
     parts: list[Part]
+    """The results of items that it was made of, if any."""
     stretch: int
+    """How many flushes came before it."""
 
 
 class ActorReport(NamedTuple):
-    """The result of a call.
-
-    Attributes:
-        results: Results, the oldest first.
-        done: Further positions that are finished, once the consumer has these results and all before.
-        fed: How many positions the pipeline has taken, or that are beyond the source's end, in all.
-        end: The position at which the source ended, if it was seen to end.
-    """
-
     epoch: int
     results: list[ActorResult]
+    """The oldest first."""
     done: list[Range]
+    """Further positions that are finished, once the consumer has these results and all before."""
     flushed: int
     fed: int
+    """How many positions the pipeline has taken, or that are beyond the source's end, in all."""
     end: int | None
-
-
-def runs_of(positions: list[int]) -> list[Range]:
-    runs: list[Range] = []
-    start = stop = -1
-    for position in sorted(positions):
-        if position != stop:
-            if stop >= 0:
-                runs.append((start, stop))
-            start = position
-        stop = position + 1
-    if stop >= 0:
-        runs.append((start, stop))
-    return runs
+    """The position at which the source ended, if it was seen to end."""
 
 
 class InOrder:
@@ -119,11 +90,9 @@ class InOrder:
         self._expected.append((start, stop))
 
     def pass_on(self, positions: list[int], end: int | None) -> list[Range]:
-        """Return the ranges that are complete up to some position, with these positions.
+        """Return the ranges that are complete up to some position, with these positions, which have come.
 
-        Args:
-            positions: The positions that have come.
-            end: The position from which on nothing will come, if there is one.
+        From `end` on nothing will come, if there is one.
         """
         self._early.update(positions)
         while self._expected:
@@ -165,23 +134,16 @@ def length_of(source: Any) -> int | None:
 class GrantFeed(Placed):
     """An iterable without an end. Each iteration ends with a flush.
 
-    Its items have their own positions here, which count on from 0. One thread puts grants into it, and threads of
-    the pipeline take the items, one at a time.
-
-    Args:
-        source: The source: a sequence, or with a method ``iterate_from``.
-
-    Attributes:
-        epoch: The number of the pass.
-        fed: How many positions were taken, or are beyond the source's end.
-        end: The position at which the source ended, if it was seen to end.
-        starved: Whether the pipeline waits for a grant.
+    The source is a sequence, or has a method ``iterate_from``. Its items have their own positions here, which count on
+    from 0. One thread puts grants into it, and threads of the pipeline take the items, one at a time.
     """
 
     def __init__(self, source: Any) -> None:
         self.epoch = 0
+        # How many positions were taken, or are beyond the source's end, which is known once it was seen.
         self.fed = 0
         self.end: int | None = None
+        # Whether the pipeline waits for a grant.
         self.starved = False
         self._source = source
         self._length = length_of(source)
@@ -238,11 +200,7 @@ class GrantFeed(Placed):
         return OnePass(self.take)
 
     def take(self) -> Any:
-        """Return the next item.
-
-        Raises:
-            StopIteration: At a flush.
-        """
+        """Return the next item. StopIteration at a flush."""
         while True:
             if self._at >= self._stop:
                 self._next_grant()
@@ -316,11 +274,7 @@ _END_SECONDS = 4.0
 
 
 class SpdlPipeline:
-    """What Ray makes an actor of.
-
-    Args:
-        payload: A `ActorJob`, pickled.
-    """
+    """What Ray makes an actor of. The payload is a pickled `ActorJob`."""
 
     def __init__(self, payload: bytes) -> None:
         job: ActorJob = pickle.loads(payload)  # noqa: S301 - from our driver.
@@ -409,7 +363,7 @@ class SpdlPipeline:
     def _gone(self, positions: list[int]) -> list[Range]:
         there = [self._feed.forget(position) for position in positions]
         if self._in_order is None:
-            return runs_of(there)
+            return Ranges((position, position + 1) for position in there).runs
         return self._in_order.pass_on(there, self._feed.end)
 
     def statistics(self) -> PipelineStatistics:

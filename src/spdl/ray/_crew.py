@@ -18,11 +18,7 @@ Entry: TypeAlias = ActorResult | list[Range]
 
 
 def import_ray(name: str = "ray") -> Any:
-    """Return Ray, or one of its modules.
-
-    Raises:
-        ImportError: If it is not installed.
-    """
+    """Return Ray, or one of its modules. ImportError if it is not installed."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -54,11 +50,7 @@ class Uninterrupted:
         self._thread: Thread | None = None
 
     def call(self, function: Callable[[], None]) -> None:
-        """Call a function, and wait for it.
-
-        Raises:
-            BaseException: The function's exception.
-        """
+        """Call a function, wait for it, and raise its exception."""
         raised: list[BaseException] = []
 
         def run() -> None:
@@ -75,37 +67,27 @@ class Uninterrupted:
             raise raised[0]
 
     def wait(self) -> None:
-        """Wait until no call is in progress."""
         thread = self._thread
         if thread is not None and thread.ident is not None:
             thread.join()
 
 
 class ActorPlace(NamedTuple):
-    """The process and machine of an actor."""
-
     pid: int
     node: str
 
 
 class Stretch:
-    """The results of one granted range, in its order.
-
-    Attributes:
-        start: The first position.
-        entries: The entries that have come and were not taken.
-        over: Whether nothing more will come.
-    """
+    """The results of one granted range, in its order."""
 
     __slots__ = ("entries", "over", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
+        # Those that have come and were not taken.
         self.entries: deque[Entry] = deque()
+        # Whether nothing more will come.
         self.over = False
-
-    def end(self) -> None:
-        self.over = True
 
 
 class ActorMember:
@@ -121,6 +103,8 @@ class ActorMember:
         retiring: Whether it gets no more work.
         stretches: The ranges that it was granted, one for each flush that is not over.
         useful: Whether it has returned anything.
+        must_flush: Whether something was granted since the last flush.
+        flushed: How many flushes are over.
     """
 
     def __init__(self, number: int, actor: Any, begun: Any) -> None:
@@ -133,11 +117,10 @@ class ActorMember:
         self.retiring = False
         self.stretches: deque[Stretch] = deque()
         self.useful = False
-        # Whether something was granted since the last flush; how many positions were granted in all, and taken of them;
-        # how many flushes were asked for, and are over.
-        self._open = False
-        self._granted = self._fed = 0
-        self._asked = self._flushed = 0
+        self.must_flush = False
+        self.flushed = 0
+        # How many flushes were asked for; how many positions were granted in all, and taken of them.
+        self._asked = self._granted = self._fed = 0
 
     def next_ref(self) -> Any:
         """Return the reference that comes next; None if there is no open call."""
@@ -145,50 +128,30 @@ class ActorMember:
             return self.begun
         return self.calls[0] if self.calls else None
 
-    def note_begun(self, place: ActorPlace) -> None:
-        self.place = place
-
     def note_grant(self, epoch: int, start: int, stop: int, stretch: Stretch | None) -> None:
-        """Note what it was granted.
-
-        Args:
-            epoch: The pass.
-            start: The first position.
-            stop: The one after the last.
-            stretch: The place for its results, if a separate flush follows.
-        """
+        """Note what it was granted, and the place for its results if a separate flush follows."""
         self.epoch = epoch
         self._granted += stop - start
         if stretch is None:
-            self._open = True
+            self.must_flush = True
         else:
             self.stretches.append(stretch)
             self._asked += 1
 
     def note_flush(self) -> None:
-        self._open = False
+        self.must_flush = False
         self._asked += 1
 
     def note_report(self, report: ActorReport) -> None:
         self.useful = self.useful or bool(report.results or report.done)
-        self._fed, self._flushed = report.fed, report.flushed
-
-    def retire(self) -> None:
-        self.retiring = True
+        self._fed, self.flushed = report.fed, report.flushed
 
     def unfed(self) -> int:
         """Return how many positions it has yet to begin with, as far as is known."""
         return self._granted - self._fed
 
-    def must_flush(self) -> bool:
-        """Return whether something was granted since the last flush."""
-        return self._open
-
     def flushes_pending(self) -> int:
-        return self._asked - self._flushed
-
-    def flushes_over(self) -> int:
-        return self._flushed
+        return self._asked - self.flushed
 
 
 # Seconds that actors have to end in order before they are killed.
@@ -199,23 +162,16 @@ _STOP_SECONDS = 3.0
 _ASK_SECONDS = 0.25
 
 
-class Loss:
-    """Says that an actor is gone.
+class Loss(NamedTuple):
+    """Says why an actor is gone, in words."""
 
-    Attributes:
-        reason: Why, in words.
-    """
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    reason: str
 
 
 class ActorCrew:
-    """A number of actors.
+    """A number of actors, with the pickled job and Ray's options for each of them.
 
-    Args:
-        payload: The pickled job of each actor.
-        options: Ray's options for each of them.
+    Of a smaller `size`, `fill_up` takes note: those that are too many get no more work.
     """
 
     def __init__(self, payload: bytes, options: Mapping[str, Any], size: int) -> None:
@@ -229,15 +185,11 @@ class ActorCrew:
         self._class: Any = None
         self._stored: Any = None
 
-    def resize(self, size: int) -> None:
-        """Change how many actors there shall be. Those that are too many get no more work."""
-        self.size = size
-
     def fill_up(self) -> None:
         """Start as many actors as are missing, and say which are too many."""
         working = [member for member in self.members if not member.retiring]
         for member in working[self.size :]:
-            member.retire()
+            member.retiring = True
         for _ in range(self.size - len(working)):
             # An actor that is started and then not recorded would never end.
             self._uninterrupted.call(self._start_one)
@@ -262,10 +214,7 @@ class ActorCrew:
     def wait(self) -> tuple[ActorMember, ActorReport | ActorPlace | Loss]:
         """Wait until an actor has returned something, or is gone. Return it, and what it has returned.
 
-        The same is returned again until that is noted.
-
-        Raises:
-            Exception: The exception of its pipeline.
+        The same is returned again until that is noted. The exception of its pipeline is raised.
         """
         refs = {ref: member for member in self.members if (ref := member.next_ref()) is not None}
         ready: list[Any] = []

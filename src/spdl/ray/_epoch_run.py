@@ -7,17 +7,14 @@ from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._state.passes import has_state, how_to_seek, offers
 from spdl.ray._actor import ActorReport, ActorResult, ActorWork, Begin, Grant
-from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
+from spdl.ray._crew import ActorCrew, ActorLostError, ActorMember, Entry, Loss, Stretch
 from spdl.ray._leases import LeaseTable, PartlyReceived, Undelivered
-
-if TYPE_CHECKING:
-    from spdl.ray._crew import ActorCrew, ActorMember
 
 
 class InArrivalOrder:
@@ -47,7 +44,6 @@ class InPositionOrder:
         self._numbers = count()
 
     def begin_stretch(self, start: int) -> Stretch | None:
-        """Note that a range is granted. Return where its results go."""
         stretch = Stretch(start)
         heappush(self._stretches, (start, next(self._numbers), stretch))
         return stretch
@@ -57,11 +53,7 @@ class InPositionOrder:
         stretch.entries.append(entry)
 
     def take(self, next_free: int | None) -> Entry | None:
-        """Return what comes next; None if nothing does now.
-
-        Args:
-            next_free: The lowest position that is not granted.
-        """
+        """Return what comes next; None if nothing does now. `next_free` is the lowest position that is not granted."""
         while self._stretches:
             start, _, stretch = self._stretches[0]
             if next_free is not None and next_free < start:
@@ -79,11 +71,7 @@ _BEYOND = 1 << 60
 
 
 def seekable_source(config: PipelineConfig[Any]) -> Any:
-    """Return the source of a pipeline.
-
-    Raises:
-        ValueError: If there are several, or if it cannot begin at any position.
-    """
+    """Return the source of a pipeline. ValueError if there are several, or if it cannot begin at any position."""
     if not isinstance(config.src, SourceConfig):
         remedy = "Merge the sources below the pipeline, by `MergeIterator` or `MixedOrder` of spdl.source."
         refuse(ValueError, "config", "a pipeline with one source", config.src, remedy)
@@ -161,7 +149,6 @@ class EpochRun:
         reassign: Whether others take over what a lost actor had.
 
     Attributes:
-        parts: The delivered parts of items that are not delivered as a whole.
         delivered: How many settled results the consumer has.
         lost: How many actors were lost.
         returned: How many positions these had been granted and had not sent.
@@ -197,9 +184,7 @@ class EpochRun:
     def next_result(self) -> ActorResult | None:
         """Wait for the next result and return it; None at the end. `hand_over` has to follow.
 
-        Raises:
-            ActorLostError: If an actor was lost and no other actor takes over.
-            Exception: The exception of a pipeline.
+        ActorLostError if an actor was lost and no other actor takes over; the exception of a pipeline.
         """
         if self._torn:
             self.stop()
@@ -262,7 +247,7 @@ class EpochRun:
 
     def _is_over(self) -> bool:
         return self.table.is_over() and not any(
-            member.flushes_pending() or member.must_flush() for member in self._crew.members
+            member.flushes_pending() or member.must_flush for member in self._crew.members
         )
 
     def _step(self) -> None:
@@ -279,7 +264,7 @@ class EpochRun:
         elif isinstance(answer, Loss):
             self._lost(member, answer)
         else:
-            member.note_begun(answer)
+            member.place = answer
 
     def _employ(self, member: ActorMember) -> None:
         grants = [] if member.retiring else self._grants(member)
@@ -287,7 +272,7 @@ class EpochRun:
         for grant in grants:
             stretch = self._line.begin_stretch(grant.start)
             member.note_grant(self.begin.epoch, grant.start, grant.stop, stretch)
-        flush = member.must_flush() and (member.retiring or self.table.next_free() is None)
+        flush = member.must_flush and (member.retiring or self.table.next_free() is None)
         if flush:
             member.note_flush()
         if grants or flush:
@@ -317,7 +302,7 @@ class EpochRun:
         return grants
 
     def _received(self, member: ActorMember, report: ActorReport) -> None:
-        before = member.flushes_over()
+        before = member.flushed
         member.calls.popleft()
         member.note_report(report)
         if member.useful:
@@ -332,7 +317,7 @@ class EpochRun:
             last = min(report.flushed - before, len(stretches) - 1)
             self._line.add(report.done, stretches[last] if stretches else None)
         for _ in range(min(report.flushed - before, len(stretches))):
-            stretches.popleft().end()
+            stretches.popleft().over = True
         if report.end is not None and report.epoch == self.begin.epoch:
             self.table.end_at(report.end)
 
@@ -352,6 +337,6 @@ class EpochRun:
 
     def _take_back(self, member: ActorMember) -> int:
         for stretch in member.stretches:
-            stretch.end()
+            stretch.over = True
         member.stretches.clear()
         return sum(stop - start for start, stop in self.table.lose(member.number))

@@ -14,10 +14,8 @@ class PartlyReceived:
 
     To deliver and forget the same again, after Ctrl-C has interrupted it, changes nothing.
 
-    An item that is delivered as a whole is forgotten, so it takes memory only for items under way.
-
-    Args:
-        state: What `to_state` has returned in an earlier run: results that were delivered.
+    An item that is delivered as a whole is forgotten, so it takes memory only for items under way. The state is what
+    `to_state` has returned in an earlier run: results that were delivered.
     """
 
     def __init__(self, state: Iterable[Any] = ()) -> None:
@@ -34,12 +32,10 @@ class PartlyReceived:
             self._received.setdefault(tuple(of), Ranges()).add(number, number + 1)
 
     def deliver(self, parts: Iterable[Sequence[int]]) -> None:
-        """Note results that the consumer has."""
         for *of, number in parts:
             self._delivered.setdefault(tuple(of), Ranges()).add(number, number + 1)
 
     def forget(self, ranges: Sequence[Range]) -> None:
-        """Note that items are delivered as a whole."""
         for known in (self._delivered, self._received):
             if known:
                 for start, stop in ranges:

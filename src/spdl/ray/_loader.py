@@ -25,20 +25,15 @@ _KIND = "ray"
 
 
 class EpochRest(NamedTuple):
-    """The rest of an epoch.
-
-    Attributes:
-        position: The first position that was not granted.
-        out: The ranges below it that were not delivered.
-        parts: The delivered results of items that are not delivered as a whole, as `PartlyReceived` writes them.
-        source: The source's state before the pass.
-    """
-
     epoch: int
     position: int
+    """The first position that was not granted."""
     out: list[tuple[int, int]]
+    """The ranges below it that were not delivered."""
     parts: list[Any]
+    """The delivered results of items that are not delivered as a whole, as `PartlyReceived` writes them."""
     source: Any
+    """The source's state before the pass."""
     begun: bool
 
 
@@ -57,11 +52,9 @@ def write_state(left: EpochRest, fingerprint: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -> EpochRest:
-    """Return what a state says, checked.
+    """Return what a state says, checked. TypeError if it is not a dict.
 
-    Raises:
-        TypeError: If it is not a dict.
-        ValueError: If it is damaged, too new, or of another pipeline.
+    ValueError if it is damaged, too new, or of another pipeline.
     """
     check_state("state", state, _KIND)
     assert isinstance(state, dict)
@@ -246,7 +239,7 @@ class RayLoader(Generic[T]):
         Raises:
             TypeError, ValueError: If it is no such int.
         """
-        self._crew.resize(positive("num_actors", num_actors))
+        self._crew.size = positive("num_actors", num_actors)
 
     # ---- reading ----
 
@@ -255,11 +248,7 @@ class RayLoader(Generic[T]):
         return _Iterator(self)
 
     def _next(self) -> T:
-        """Return the next result of this epoch.
-
-        Raises:
-            StopIteration: At its end. The next call begins the next epoch.
-        """
+        """Return the next result of this epoch. StopIteration at its end; the next call begins the next epoch."""
         if self._failure is not None:
             raise self._failure
         run = self._run or self._begin()
