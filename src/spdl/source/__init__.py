@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from spdl.source._samplers.epoch_sampler import EpochBatchSampler, EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
-    from spdl.source._shards.lines import JsonLines
+    from spdl.source._shards.lines import JsonLines, StreamedJsonLines
     from spdl.source._shards.litdata import LitDataShards
     from spdl.source._shards.mds import MDSShards
     from spdl.source._shards.parquet import ParquetFiles
     from spdl.source._shards.sharded import ShardFailure
-    from spdl.source._shards.streamed_lines import StreamedJsonLines
     from spdl.source._shards.tar import TarShards
     from spdl.source._text.token_files import TokenFiles
 
@@ -124,7 +123,7 @@ _MODULES = {
     "SequentialOrder": "_orders.order",
     "ShardFailure": "_shards.sharded",
     "ShuffledOrder": "_orders.order",
-    "StreamedJsonLines": "_shards.streamed_lines",
+    "StreamedJsonLines": "_shards.lines",
     "TarShards": "_shards.tar",
     "TokenFiles": "_text.token_files",
     "VOCDetection": "_labelled.voc",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -30,11 +30,7 @@ _VERSION = 1
 class Listing:
     """Paths, sizes and etags, which take little more memory than their text.
 
-    Args:
-        arrays: What `arrays` returned.
-
-    Raises:
-        KeyError, ValueError: If these are other arrays.
+    They are made of what `arrays` returned; KeyError or ValueError if these are other arrays.
     """
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
@@ -49,24 +45,21 @@ class Listing:
 
     @staticmethod
     def of(prefix: str, entries: Iterable[Entry]) -> Listing:
-        """Return the listing of some entries, in their order."""
         listed = list(entries)
-        arrays: dict[str, Any] = {"version": np.array(_VERSION), "prefix": _bytes_of([prefix])}
+        arrays: dict[str, Any] = {"version": np.array(_VERSION), "prefix": np.frombuffer(_encode(prefix), np.uint8)}
         arrays["sizes"] = np.array([entry.size for entry in listed], np.int64)
         for name, texts in (("paths", [each.path for each in listed]), ("etags", [each.etag or "" for each in listed])):
-            encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
+            encoded = [*map(_encode, texts)]
             arrays[name] = np.frombuffer(b"".join(encoded), np.uint8)
             arrays[f"{name}_end"] = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
         return Listing(arrays)
 
     @property
     def prefix(self) -> str:
-        """The folder that was listed."""
         found: bytes = self._arrays["prefix"].tobytes()
         return found.decode("utf-8", "surrogateescape")
 
     def arrays(self) -> dict[str, Any]:
-        """Return the arrays that it consists of."""
         return self._arrays
 
     def __len__(self) -> int:
@@ -85,11 +78,8 @@ class Listing:
 def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None) -> Listing:
     """Return the objects below a folder, from a manifest if there is one. Without one, it is written.
 
-    If several processes begin at once, one lists, and the others wait.
-
-    Raises:
-        FormatError: If the manifest is invalid, is damaged, or is of another folder.
-        OSError: If the store cannot be listed, or the manifest not be written.
+    If several processes begin at once, one lists, and the others wait. FormatError if the manifest is invalid, is
+    damaged, or is of another folder.
     """
     if manifest is None:
         return Listing.of(prefix, store.list(prefix))
@@ -111,12 +101,11 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
     return listing
 
 
-def _bytes_of(texts: list[str]) -> Any:
-    return np.frombuffer("".join(texts).encode("utf-8", "surrogateescape"), np.uint8)
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 _AHEAD = 1
-_WINDOW = 32
 
 
 class FileRecord(NamedTuple):
@@ -179,6 +168,8 @@ class Files(Records[FileRecord]):
         (['a.txt', 'b.txt'], b'b.txt')
     """
 
+    _window = 32
+
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -202,7 +193,11 @@ class Files(Records[FileRecord]):
             check_path("manifest", manifest)
         endings = check_extensions(extensions)
         self._listing = list_once(self._store, prefix, manifest)
-        chosen = [number for number in range(len(self._listing)) if _counts(self._listing[number].path, endings)]
+        chosen = [
+            number
+            for number in range(len(self._listing))
+            if endings is None or self._listing[number].path.lower().endswith(endings)
+        ]
         self._chosen = np.array(chosen, np.int64)
         if not chosen:
             what = "files" if endings is None else f"files with the ending {', '.join(endings)}"
@@ -246,13 +241,5 @@ class Files(Records[FileRecord]):
     def _name(self, position: int) -> str | None:
         return self._listing[int(self._chosen[position])].path
 
-    def _windows(self, begin: int) -> Iterator[list[int]]:
-        size = len(self)
-        return (list(range(first, min(first + _WINDOW, size))) for first in range(begin, size, _WINDOW))
-
     def _ahead(self) -> int:
         return 0 if isinstance(self._store, LocalStore) else _AHEAD
-
-
-def _counts(path: str, endings: tuple[str, ...] | None) -> bool:
-    return endings is None or path.lower().endswith(endings)

@@ -35,14 +35,8 @@ def expand_braces(argument: str, pattern: str) -> list[str]:
     """Return the names that a pattern stands for, in its order.
 
     ``{0000..0099}`` counts, with as many digits as are written; ``{0..9..3}`` in steps; ``{a,b}`` lists. Braces may be
-    within braces. Those around neither a list nor a range are part of the name, as in a shell.
-
-    Args:
-        argument: The name of the argument, for messages.
-        pattern: The pattern.
-
-    Raises:
-        ValueError: If it stands for more than a million names, or has more than a hundred braces within each other.
+    within braces. Those around neither a list nor a range are part of the name, as in a shell. ValueError if it stands
+    for more than a million names, or has more than a hundred braces within each other.
     """
     if "{" not in pattern:
         return [pattern]
@@ -134,7 +128,6 @@ def _read(pattern: str, begin: int, end: int, braces: dict[int, tuple[int, list[
 
 
 def _range(inside: str) -> _Range | None:
-    """Return the range; None if this is not one."""
     if match := _NUMBERS.fullmatch(inside):
         # As many digits as the longer of the two has, if one begins with a zero.
         padded = any(re.match(r"-?0\d", text) for text in match.group(1, 2))
@@ -157,8 +150,6 @@ _ACCEPTED = "a path or URL, a pattern such as 'train-{0000..0099}.tar', or a lis
 
 
 class Place(NamedTuple):
-    """A file on this machine, or an object of a store."""
-
     store: Store | None
     """None for a file."""
     path: str
@@ -170,12 +161,7 @@ class Place(NamedTuple):
         return self.path.rpartition("/")[2]
 
     def read(self) -> bytes:
-        """Return the content.
-
-        Raises:
-            FormatError: If it is a pipe, a socket or a device.
-            OSError: If it cannot be read.
-        """
+        """Return the content. FormatError if it is a pipe, a socket or a device."""
         if self.store is not None:
             return bytes(self.store.get(self.path))
         check_regular(self.path)
@@ -183,12 +169,7 @@ class Place(NamedTuple):
             return file.read()
 
     def read_json(self) -> Any:
-        """Return what its text stands for.
-
-        Raises:
-            FormatError: If it is not JSON, or has too many levels.
-            OSError: If it cannot be read.
-        """
+        """Return what its text stands for. FormatError if it is not JSON, or has too many levels."""
         try:
             return json.loads(self.read())
         except FormatError:
@@ -197,11 +178,7 @@ class Place(NamedTuple):
             raise FormatError(f"{self} is not JSON: {error}", path=self.path) from error
 
     def describe(self) -> Entry:
-        """Return the size, and an etag if there is one: a text that changes with the content.
-
-        Raises:
-            FileNotFoundError: If there is nothing.
-        """
+        """Return the size, and an etag if there is one: a text that changes with the content."""
         from spdl.store import LocalStore  # noqa: PLC0415 - only for those who need it.
 
         if self.store is not None:
@@ -213,14 +190,7 @@ class Place(NamedTuple):
         """Return the place of a file that this one names, which is a list or an index from an unknown author.
 
         A name is a path from its folder on, and leads below that. A URL counts only in a list that was opened by a URL
-        of the same origin.
-
-        Args:
-            name: The name.
-            stores: As `place_of` takes them.
-
-        Raises:
-            FormatError: If it is another name.
+        of the same origin. FormatError for another name.
         """
         if "://" not in name:
             folder, slash, _ = self.path.rpartition("/")
@@ -260,10 +230,7 @@ def _origin(url: str) -> tuple[str, str] | None:
 def place_of(path: str, store: Store | None, stores: Stores) -> Place:
     """Return the place of a path, which is below the store if there is one, or of a URL.
 
-    Args:
-        path: The path or URL.
-        store: The store of the path; None for this machine.
-        stores: The stores that URLs have named so far. A new one is added.
+    Stores that URLs have named so far are used again; a new one is added.
     """
     if store is None and is_url(path):
         check_is_object(path)
@@ -273,9 +240,7 @@ def place_of(path: str, store: Store | None, stores: Stores) -> Place:
 def listed_folder(path: str) -> Place:
     """Return the place of a folder whose files are going to be listed, which is one of this machine, or a URL.
 
-    Raises:
-        StoreError: If it is on a web server: those list no folders.
-        ValueError: If it is an invalid URL.
+    StoreError if it is on a web server: those list no folders.
     """
     place = _place_of(path, None, {})
     if place.store is not None:
@@ -302,9 +267,7 @@ def _place_of(path: str, store: Store | None, stores: Stores) -> Place:
 def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
     """Return the places that a user names, with the patterns written out.
 
-    Raises:
-        TypeError: If the argument is neither a path nor a list of paths, or the store is invalid.
-        ValueError: If there is no path, or a pattern is wrong.
+    TypeError if these are no paths, or the store is none; ValueError if there is no path, or a pattern is wrong.
     """
     _check_store(store)
     stores: Stores = {}
@@ -313,12 +276,7 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
 
 
 def find_folder(argument: str, folder: Any, store: Store | None) -> Place:
-    """Return the place of a folder that a user names. Files with known names are read from it.
-
-    Raises:
-        TypeError: If the argument is not a path, or the store is invalid.
-        ValueError: If it is a pattern that is wrong.
-    """
+    """Return the place of a folder that a user names, as `find_places`. Files with known names are read from it."""
     _check_store(store)
     path, pattern = expand_paths(argument, [folder], store)[0]
     return _place_of(path, store, {})._replace(pattern=pattern)
@@ -334,9 +292,7 @@ def _check_store(store: object) -> None:
 def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[tuple[str, str]]:
     """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by.
 
-    Raises:
-        TypeError: If the argument is neither a path nor a list of paths.
-        ValueError: If there is no path, or a pattern is wrong.
+    TypeError if these are no paths; ValueError if there is no path, or a pattern is wrong.
     """
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):
@@ -354,11 +310,7 @@ def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[
 
 
 def check_is_no_folder(argument: str, paths: Sequence[str]) -> None:
-    """Refuse a folder in the place of archives.
-
-    Raises:
-        IsADirectoryError: If it is one.
-    """
+    """Raise IsADirectoryError for a folder in the place of archives."""
     if len(paths) == 1 and os.path.isdir(paths[0]):  # noqa: PTH112
         remedy = f"To read all in it, pass sorted(pathlib.Path({paths[0]!r}).glob('*.tar'))."
         refuse(IsADirectoryError, argument, "tar archives and not a folder", paths[0], remedy)
@@ -367,12 +319,7 @@ def check_is_no_folder(argument: str, paths: Sequence[str]) -> None:
 def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
     """Return the error for some files, at least one of them missing, which says how many of a pattern there are.
 
-    Args:
-        called: The message's word for the files.
-        places: The places of the files.
-
-    Returns:
-        None if they are there, if that is unknown, or if there is only one, whose own error says as much.
+    None if they are there, if that is unknown, or if there is only one, whose own error says as much.
     """
     try:
         there = read_together([partial(is_there, place) for place in places])
@@ -395,11 +342,7 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
 
 
 def is_there(place: Place) -> bool:
-    """Return whether there is something at a place.
-
-    Raises:
-        OSError: If the store cannot say it.
-    """
+    """Return whether there is something at a place. OSError if the store cannot say it."""
     if place.store is None:
         return os.path.exists(place.path)  # noqa: PTH110 - half the time of Path.exists.
     try:
@@ -410,11 +353,7 @@ def is_there(place: Place) -> bool:
 
 
 def _check_is_no_glob(argument: str, path: str, store: Store | None) -> None:
-    """Refuse a pattern with ``*``, unless a file has that name. An object of a store may have it, too.
-
-    Raises:
-        ValueError: If it is one.
-    """
+    """Refuse a pattern with ``*``, unless a file has that name. An object of a store may have it, too."""
     if "*" in path and store is None and "://" not in path and not os.path.lexists(path):
         remedy = f"A `*` is not looked up: write the numbers out, or pass sorted(glob.glob({path!r}))."
         refuse(ValueError, argument, _ACCEPTED, path, remedy)

@@ -53,11 +53,7 @@ def prefetch(
 
 
 class ByteCache:
-    """Values by their keys, as many as fit into some bytes, and at least the last one. Each is made once at a time.
-
-    Args:
-        most: How many bytes.
-    """
+    """Values by their keys, as many as fit into some bytes, and at least the last one. Each is made once at a time."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -73,8 +69,7 @@ class ByteCache:
     def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
         """Return a value, which is made with its size in bytes if it is not here.
 
-        Raises:
-            Exception: What `make` raises, to all that wait for it. It is made again the next time.
+        What `make` raises, all get that wait for it. It is made again the next time.
         """
         with self._lock:
             future = self._kept.get(key)
@@ -119,11 +114,8 @@ _MOST_AT_ONCE = 32
 def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece], ahead: int) -> Iterator[Result]:
     """Yield the results of reading some pieces, in their order.
 
-    Args:
-        read: Reads a piece.
-        pieces: The pieces.
-        ahead: How many pieces are read while another is consumed, each in a separate thread. With 0 there are no
-            threads. The threads end with the iterator.
+    So many pieces are read ahead while another is consumed, each in a separate thread; with 0 there are no threads.
+    They end with the iterator.
     """
     if ahead == 0:
         for piece in pieces:
@@ -136,8 +128,7 @@ def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece
 def read_together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """Return the results of some calls, which run at the same time, in their order.
 
-    Raises:
-        Exception: That of the first call that fails. The others have ended by then.
+    If some fail, the exception of the first is raised when all have ended.
     """
     if len(calls) == 1:
         return [calls[0]()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from spdl._check import check_instance, check_int, escaped, refuse, show, shown_urls
 from spdl.io._shared import ChangedError
@@ -48,15 +48,8 @@ def find_defects(
 ) -> list[Any]:
     """Return the records at some positions, with a `Defect` for each that cannot be had.
 
-    If reading all of them fails, each half is read by itself, so few bad records take few reads.
-
-    Args:
-        read: Reads the records at some positions.
-        positions: The positions.
-        accepts: Returns whether an exception is about a record.
-
-    Raises:
-        Exception: Any that is not about a record; and any that no record raises by itself.
+    If reading all of them fails, each half is read by itself, so few bad records take few reads. An exception is raised
+    if it is not about a record, which `accepts` says, or if no record raises it by itself.
     """
     try:
         return list(read(positions))
@@ -76,14 +69,15 @@ def find_defects(
 
 Record = TypeVar("Record")
 
-_WINDOW = 64
-
 
 class Records(Sequence[Record]):
     """A sequence of records that are read when they are asked for; the base of the package's own.
 
     Any number of threads may read. A pipeline and the loaders continue in its middle at once.
     """
+
+    _window: ClassVar[int] = 64
+    """How many records an iterator reads at once."""
 
     @abc.abstractmethod
     def _read(self, positions: list[int]) -> list[Record]:
@@ -157,8 +151,8 @@ class Records(Sequence[Record]):
 
     def _windows(self, begin: int) -> Iterator[list[int]]:
         """Yield the positions from one on, in the pieces that an iterator reads."""
-        size = len(self)
-        return (list(range(first, min(first + _WINDOW, size))) for first in range(begin, size, _WINDOW))
+        size, length = len(self), self._window
+        return (list(range(first, min(first + length, size))) for first in range(begin, size, length))
 
     def _ahead(self) -> int:
         """Return how many pieces an iterator reads in advance."""
@@ -180,14 +174,9 @@ def _is_content(error: Exception) -> bool:
 
 
 def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
-    """Return the samples at some positions, with a `Defect` for each that cannot be had.
+    """Return the samples at some positions of any sequence, with a `Defect` for each that cannot be had.
 
-    Args:
-        source: Any sequence of samples.
-        positions: The positions.
-
-    Raises:
-        Exception: Errors that are not tied to one sample.
+    Errors that are not tied to one sample are raised.
     """
     read_all = getattr(type(source), "__getitems__", None)
     # A user's class may read differently.
@@ -261,14 +250,6 @@ class MappedRecords(Records[Result]):
         return self._source.fingerprint()
 
     def iterate_from(self, position: int) -> Iterator[Result]:
-        """Return an iterator over the records from a position on, which begins there at once.
-
-        Args:
-            position: From 0 to the number of records.
-
-        Raises:
-            TypeError, ValueError: If it is not an int in that range.
-        """
         records = self._source.iterate_from(position)
         return (self._apply(number, record) for number, record in enumerate(records, position))
 

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from spdl._check import check_path, show
-from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import BytesReader, decompressed, is_compressed
 from spdl.source._place import Place, find_folder
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.parquet_shard import import_arrow
-from spdl.source._shards.sharded import Contents, open_contents
+from spdl.source._shards.sharded import Contents, LazyShard, open_contents
 
 if TYPE_CHECKING:
-    from spdl.store import Entry, Store
+    from spdl.store import Store
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 Shard = TypeVar("Shard", bound="PackedShard")
@@ -30,16 +29,9 @@ _VERSION = 1
 
 
 class Tree:
-    """The structure of a sample.
+    """The structure of a sample, as PyTorch has written it.
 
-    Args:
-        text: What PyTorch has written of it.
-
-    Attributes:
-        count: How many leaves there are.
-
-    Raises:
-        FormatError: If it has other parts than dicts, lists and tuples, or is damaged.
+    FormatError if it has other parts than dicts, lists and tuples, or is damaged.
     """
 
     def __init__(self, text: str) -> None:
@@ -51,6 +43,7 @@ class Tree:
             raise FormatError(f"its 'data_spec' has version {version!r}, and {_VERSION} is read")
         self._text = text
         try:
+            # The latter is the number of leaves.
             self._make, self.count = _read(root)
         except RecursionError as error:
             raise FormatError("its 'data_spec' has too many levels") from error
@@ -98,11 +91,7 @@ _MOST_TAG = 0x20
 
 
 def decode_nested(content: memoryview) -> Any:
-    """Return a value.
-
-    Raises:
-        ValueError, IndexError, struct.error, RecursionError, FormatError: If the bytes are damaged.
-    """
+    """Return a value. Bytes that are damaged raise `DAMAGE` or FormatError."""
     if not len(content) or content[0] > _MOST_TAG:
         return json.loads(bytes(content))
     reader = _NestedReader(content)
@@ -221,12 +210,19 @@ _MODES |= {"I;16B": (1, ">u2")}
 _BITS = "1"
 
 
+def decode_text(content: memoryview) -> str:
+    return bytes(content).decode("utf-8")
+
+
+def decode_number(content: memoryview, *, code: str) -> Any:
+    (value,) = struct.unpack(code, content)
+    return value
+
+
 def decode_picture(content: memoryview, *, mode_first: bool) -> np.ndarray[Any, Any]:
     """Return the pixels of a picture of Pillow's that was stored with its size and mode.
 
-    Args:
-        content: Three numbers, the mode, and the pixels.
-        mode_first: Whether the length of the mode is the first of the numbers, or the last.
+    Three numbers come first, the length of the mode among them as the first or the last; then the mode and the pixels.
     """
     numbers = struct.unpack_from("<3I", content)
     length, width, height = numbers if mode_first else (numbers[2], *numbers[:2])
@@ -249,8 +245,6 @@ _UNMARKED = {"br": "brotli", "snappy": "snappy"}
 
 
 class Compression(NamedTuple):
-    """How a file is compressed."""
-
     method: str
     size: int
     """How many bytes the content has, by the index."""
@@ -264,13 +258,8 @@ class Compression(NamedTuple):
 def open_packed(place: Place, packing: Compression | None) -> Callable[[int], bytes]:
     """Return a function that reads the content of a compressed file, some bytes at a time.
 
-    Args:
-        place: The place of the file.
-        packing: How it is compressed; None finds out by its first bytes.
-
-    Raises:
-        FormatError: If it is compressed by another method, or not at all; now or while reading if it is damaged.
-        OSError: If it cannot be read.
+    FormatError, now or while reading, if it is compressed by another method than `packing` says, not at all, or
+    damaged. Without `packing`, its first bytes say how it is compressed.
     """
     content = place.read()
     if packing is not None and packing.method in _UNMARKED:
@@ -300,14 +289,7 @@ _LARGEST = (1 << 32) - 1
 class IndexFile:
     """The index of a folder, whose parts are checked when they are taken.
 
-    Args:
-        folder: The folder, a path or URL, or a folder of the store.
-        store: The store, or None.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        FormatError: If the index is not a JSON object.
-        OSError: If it cannot be read.
+    The folder is a path or URL, or one of the store. FormatError if the index is not a JSON object.
     """
 
     def __init__(self, folder: str | os.PathLike[str], store: Store | None) -> None:
@@ -339,7 +321,6 @@ class IndexFile:
         return self.place.below(self.take(name, what, str), {})
 
     def refuse(self, why: str) -> FormatError:
-        """Return the error that says why the index cannot be used."""
         return FormatError(f"{self.place}: {why}")
 
 
@@ -347,13 +328,7 @@ _WORD = 4
 
 
 def decode_list(content: memoryview, *, decode: Callable[[memoryview], Any], skip: int = 0) -> list[Any]:
-    """Return the items of a list: their number, the size of each, as uint32, and their bytes.
-
-    Args:
-        content: The list.
-        decode: Makes an item of its bytes.
-        skip: How many zeros come first.
-    """
+    """Return the items of a list: after `skip` zeros their number, the size of each, as uint32, and their bytes."""
     if any(content[:skip]):
         raise FormatError(f"a list begins with {bytes(content[:skip])!r}, which is not known")
     (count,) = struct.unpack_from("<I", content, skip)
@@ -374,10 +349,8 @@ DAMAGE = (ValueError, IndexError, struct.error, OverflowError, RecursionError)
 _AT_ONCE = 1 << 24
 
 
-class PackedShard:
+class PackedShard(LazyShard[tuple[Contents, Offsets]]):
     """A file of samples: their number, where each begins and where the last ends, as uint32, and their bytes.
-
-    It is opened when the first sample is asked for.
 
     Args:
         place: The place of the file.
@@ -398,27 +371,19 @@ class PackedShard:
         most: int,
         packing: Compression | None = None,
     ) -> None:
-        self.place = place
+        super().__init__(place)
         self._count = count
+        self._table_bytes = _WORD * (count + 2)
         self._decode = decode
         self._cache = cache
         self._most = most
         self._packing = packing
-        self._opened: tuple[Contents, Offsets] | None = None
-        # Which version is read, if it is in a store: also by copies in other processes.
-        self._entry: Entry | None = None
-        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return self._count
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
-        """Return records.
-
-        Raises:
-            FormatError: If the file is damaged, or is not the one of the index.
-            OSError: If it cannot be read.
-        """
+        """Return records. FormatError if the file is damaged, or is not the one of the index."""
         records = []
         for number, piece in zip(numbers, self._pieces(numbers), strict=True):
             try:
@@ -434,39 +399,38 @@ class PackedShard:
         if self._cache is not None:
             view, offsets = self._cache.get(id(self), self._decompress)
             return [memoryview(view)[offsets[number] : offsets[number + 1]] for number in numbers]
+        return self._stored(numbers)
+
+    def _stored(self, numbers: list[int]) -> list[memoryview]:
         contents, offsets = self._open()
         starts = offsets[numbers]
         lengths = offsets[np.asarray(numbers, np.int64) + 1] - starts
         return contents.read(starts.tolist(), lengths.tolist())
 
-    def _open(self) -> tuple[Contents, Offsets]:
-        if self._opened is None:
-            with self._lock:
-                if self._opened is None:
-                    self._opened = self._load()
-                    self._entry = self._opened[0].entry
-        return self._opened
-
     def _load(self) -> tuple[Contents, Offsets]:
         contents = open_contents(self.place, self._entry)
-        table = contents.read([0], [_WORD * (self._count + 2)])[0]
-        return contents, self._read_table(table)
+        offsets = self._find_offsets(contents)
+        self._entry = contents.entry
+        return contents, offsets
+
+    def _find_offsets(self, contents: Contents) -> Offsets:
+        return self._read_table(contents.read([0], [self._table_bytes])[0])
 
     def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
         try:
-            self._bounded(max(_WORD * (self._count + 2), self._packing.size if self._packing else 0))
+            self._bounded(max(self._table_bytes, self._packing.size if self._packing else 0))
             read = open_packed(self.place, self._packing)
-            offsets = self._read_table(memoryview(read_exactly(read, _WORD * (self._count + 2))))
+            offsets = self._read_table(memoryview(read_exactly(read, self._table_bytes)))
             size = int(offsets[-1])
             if self._packing is not None and size != self._packing.size:
                 raise FormatError(f"it has {size} bytes when it is decompressed, and {self._packing.size} by its index")  # noqa: TRY301
             # As much as the table says and no more, whatever the stream would become.
-            rest = read_exactly(read, self._bounded(size) - _WORD * (self._count + 2))
+            rest = read_exactly(read, self._bounded(size) - self._table_bytes)
         except FormatError as error:
             if str(self.place) in str(error):
                 raise
             raise FormatError(f"{self.place}: {error}") from error
-        whole = bytes(_WORD * (self._count + 2)) + rest
+        whole = bytes(self._table_bytes) + rest
         return (whole, offsets), len(whole)
 
     def _bounded(self, size: int) -> int:
@@ -490,17 +454,9 @@ class PackedShard:
             raise FormatError(f"{self.place} is damaged: its table of samples is invalid")
         return offsets
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
-
 
 def checked(shards: list[Shard]) -> list[Shard]:
-    """Return shards, after a look at the files of those that have no samples by the index: nothing else reads them.
-
-    Raises:
-        FormatError: If one has samples.
-        OSError: If one cannot be read.
-    """
+    """Return shards, after a look at the files of those that have no samples by the index: nothing else reads them."""
     for shard in shards:
         if not len(shard):
             shard.read([])
@@ -508,11 +464,7 @@ def checked(shards: list[Shard]) -> list[Shard]:
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return `count` bytes.
-
-    Raises:
-        FormatError: If there are fewer.
-    """
+    """Return `size` bytes. FormatError if there are fewer."""
     pieces = []
     while size > 0:
         piece = read(min(size, _AT_ONCE))  # Some make room for as many as they are asked for.

@@ -24,11 +24,13 @@ from spdl.source._shards.indexed import (
     checked,
     decode_list,
     decode_nested,
+    decode_number,
     decode_picture,
+    decode_text,
     read_exactly,
 )
 from spdl.source._shards.parquet_shard import import_arrow
-from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
+from spdl.source._shards.sharded import Contents, ShardedRecords
 
 if TYPE_CHECKING:
     from spdl.store import Store
@@ -47,11 +49,7 @@ _FILES = ("image", "audio", "video", "nifti", "mesh")
 
 
 def find_decoder(name: str) -> Decode | None:
-    """Return what decodes a format by its name; None if it cannot be read.
-
-    Raises:
-        FormatError: If it names an unknown type of arrays.
-    """
+    """Return what decodes a format; None if it cannot be read. FormatError for an unknown type of arrays."""
     kind, _, code = name.partition(":")
     if kind in ("no_header_numpy", "no_header_tensor") and code.isascii() and code.isdigit():
         dtype = dtype_of(int(code), tensor=kind == "no_header_tensor")
@@ -62,11 +60,7 @@ def find_decoder(name: str) -> Decode | None:
 
 
 def dtype_of(code: int, *, tensor: bool) -> np.dtype[Any]:
-    """Return the type of arrays by its number.
-
-    Raises:
-        FormatError: If it is not known.
-    """
+    """Return the type of arrays by its number. FormatError if it is not known."""
     known = _TENSORS if tensor else dict(enumerate(_ARRAYS))
     if code not in known:
         raise FormatError(f"{'tensors' if tensor else 'arrays'} of the type {code} are not read")
@@ -86,22 +80,13 @@ def _array(content: memoryview, *, tensor: bool) -> Any:
     return np.frombuffer(content[8 + 4 * count :], dtype_of(code, tensor=tensor)).reshape(shape)
 
 
-def _number(content: memoryview, *, code: str) -> Any:
-    (value,) = struct.unpack(code, content)
-    return value
-
-
-def _text(content: memoryview) -> str:
-    return bytes(content).decode("utf-8")
-
-
 _DECODERS: dict[str, Decode] = {
-    "str": _text,
-    "text": _text,
+    "str": decode_text,
+    "text": decode_text,
     "bytes": bytes,
-    "int": partial(_number, code="<q"),
-    "float": partial(_number, code="<d"),
-    "bool": partial(_number, code="?"),
+    "int": partial(decode_number, code="<q"),
+    "float": partial(decode_number, code="<d"),
+    "bool": partial(decode_number, code="?"),
     "json": decode_nested,
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
@@ -133,9 +118,7 @@ class LitDataChunk(PackedShard):
     Samples of single values alone, newer versions write as an Arrow file, for which pyarrow is needed.
 
     Args:
-        place: The place of the file.
-        count: How many samples the index says it has.
-        decode: Makes a record of the bytes of a sample.
+        place, count, decode: As for `PackedShard`.
         cache: Keeps what was decompressed.
         most: How many bytes the chunk, a frame or a sample may have when it is decompressed.
         compressed: Whether the index says that it is compressed.
@@ -164,10 +147,8 @@ class LitDataChunk(PackedShard):
     def read(self, numbers: list[int]) -> list[Any]:
         """Return records.
 
-        Raises:
-            FormatError: If the chunk is damaged, or is not the one of the index.
-            OSError: If it cannot be read.
-            ImportError: If pyarrow is needed and not installed.
+        FormatError if the chunk is damaged, or is not the one of the index; ImportError if pyarrow is needed and
+        missing.
         """
         self._open()
         if not self._is_arrow:
@@ -179,10 +160,7 @@ class LitDataChunk(PackedShard):
     def _pieces(self, numbers: list[int]) -> list[memoryview]:
         contents, offsets = self._open()
         if self._are_open:
-            starts = offsets[numbers]
-            lengths = offsets[np.asarray(numbers, np.int64) + 1] - starts
-            stored = contents.read(starts.tolist(), lengths.tolist())
-            return [self._decompress_sample(*each) for each in zip(numbers, stored, strict=True)]
+            return [self._decompress_sample(*each) for each in zip(numbers, self._stored(numbers), strict=True)]
         if self._frames is None:
             return super()._pieces(numbers)
         firsts = [frame[0] for frame in self._frames]
@@ -194,31 +172,29 @@ class LitDataChunk(PackedShard):
             pieces.append(memoryview(content)[offsets[number] - base : offsets[number + 1] - base])
         return pieces
 
-    def _load(self) -> tuple[Contents, Offsets]:
-        contents = open_contents(self.place, self._entry)
+    def _find_offsets(self, contents: Contents) -> Offsets:
         if self._cache is None:
             # One read, as every chunk that is not compressed as a whole has at least these bytes.
-            table = contents.read([0], [_WORD * (self._count + 2)])[0]
+            table = contents.read([0], [self._table_bytes])[0]
             if bytes(table[: len(_FRAMED)]) != _FRAMED:
                 offsets = self._read_table(table)
                 self._is_arrow = self._begins_arrow(contents, int(offsets[0]), int(offsets[-1]))
-                return contents, offsets
+                return offsets
         size = self.place.describe().size
-        length = _WORD * (self._count + 2)
-        begin = contents.read([0], [min(size, max(_HEAD.size, length))])[0]
+        begin = contents.read([0], [min(size, max(_HEAD.size, self._table_bytes))])[0]
         # A chunk of one short sample is smaller than that head.
         if bytes(begin[: len(_FRAMED)]) == _FRAMED and size >= _HEAD.size:
             _, _, count, _, frames = _HEAD.unpack(begin[: _HEAD.size])
-            return contents, self._load_frames(contents, count, frames, size)
+            return self._load_frames(contents, count, frames, size)
         if self._cache is None:
             raise FormatError(f"{self.place} is damaged: it has {size} bytes")
         if is_compressed(bytes(begin[:8])):
             # As a whole: it has its table inside.
-            return contents, np.zeros(1, np.int64)
-        offsets = self._read_table(begin[:length])
+            return np.zeros(1, np.int64)
+        offsets = self._read_table(begin[: self._table_bytes])
         self._is_arrow = self._begins_arrow(contents, int(offsets[0]), int(offsets[-1]))
         self._are_open = not self._is_arrow
-        return contents, offsets
+        return offsets
 
     def _begins_arrow(self, contents: Contents, first: int, last: int) -> bool:
         """Return whether an Arrow file lies where the samples would. Its table says that all of them are empty."""
@@ -278,7 +254,7 @@ class LitDataChunk(PackedShard):
         arrow, _ = import_arrow("A chunk of LitData that holds an Arrow file")
         import pyarrow.ipc  # noqa: PLC0415 - an optional dependency.
 
-        content = memoryview(self.place.read())[_WORD * (self._count + 2) :]
+        content = memoryview(self.place.read())[self._table_bytes :]
         size = len(content) - len(_ARROW_END) - _WORD
         if size < 0 or content[size:] != struct.pack("<I", size) + _ARROW_END:
             raise FormatError(f"{self.place} is damaged: expected the Arrow file size at the end")

@@ -24,7 +24,9 @@ from spdl.source._shards.indexed import (
     PackedShard,
     checked,
     decode_list,
+    decode_number,
     decode_picture,
+    decode_text,
 )
 from spdl.source._shards.sharded import ShardedRecords
 
@@ -82,41 +84,21 @@ def _array(content: memoryview, *, dtype: np.dtype[Any] | None, shape: tuple[int
     return np.frombuffer(content[place:], dtype).reshape(shape)
 
 
-def _text(content: memoryview) -> str:
-    return bytes(content).decode("utf-8")
-
-
-def _json(content: memoryview) -> Any:
-    return json.loads(bytes(content))
-
-
-def _int(content: memoryview) -> int:
-    return int(_number(content, dtype=np.dtype("<i8")))
-
-
-def _text_int(content: memoryview) -> int:
-    return int(_text(content))
-
-
-def _text_float(content: memoryview) -> float:
-    return float(_text(content))
-
-
-def _decimal(content: memoryview) -> Decimal:
+def _parsed(content: memoryview, *, parse: Callable[[str], Any]) -> Any:
     try:
-        return Decimal(_text(content))
+        return parse(decode_text(content))
     except InvalidOperation as error:
         raise FormatError(f"{bytes(content[:40])!r} is not a decimal number") from error
 
 
 _DECODERS: dict[str, Decode] = {
     "bytes": bytes,
-    "str": _text,
-    "int": _int,
-    "str_int": _text_int,
-    "str_float": _text_float,
-    "str_decimal": _decimal,
-    "json": _json,
+    "str": decode_text,
+    "int": partial(decode_number, code="<q"),
+    "str_int": partial(_parsed, parse=int),
+    "str_float": partial(_parsed, parse=float),
+    "str_decimal": partial(_parsed, parse=Decimal),
+    "json": partial(_parsed, parse=json.loads),
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
     "png": memoryview,
@@ -183,16 +165,7 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
 
 
 def list_shards(index: IndexFile, cache: ByteCache, most: int) -> list[PackedShard]:
-    """Return the shards of an index.
-
-    Args:
-        index: The index.
-        cache: Keeps what was decompressed.
-        most: How many bytes a shard may have when it is decompressed.
-
-    Raises:
-        FormatError: If one cannot be read.
-    """
+    """Return the shards of an index, each of `most` bytes when decompressed. FormatError if one cannot be read."""
     shards = index.take(index.content.get("shards"), "'shards'", list)
     return checked([_shard(index, each, cache, most) for each in shards])
 

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_int, refuse
 from spdl._processes import RenewedLock
 from spdl.source._place import find_places
 from spdl.source._prefetch import ByteCache, prefetch, read_ahead
-from spdl.source._shards.parquet_filter import to_expression
-from spdl.source._shards.parquet_shard import ParquetShard, RowGroups, RowSlice, import_arrow
+from spdl.source._shards.parquet_shard import ParquetShard, RowGroups, RowSlice, import_arrow, to_expression
 from spdl.source._shards.parquet_tables import cast_table, group_tables, plain_schema
 from spdl.source._shards.row_groups import GroupTables
 from spdl.source._shards.sharded import ShardedRecords
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spdl.store import Store
 
 _ROWS = 256
@@ -236,14 +234,6 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         return (rows.table for rows in self._decoded(begin))
 
     def iterate_from(self, position: int) -> Iterator[dict[str, Any]]:
-        """Return an iterator over the rows from a position on, which begins there at once.
-
-        Args:
-            position: From 0 to the number of rows.
-
-        Raises:
-            TypeError, ValueError: If it is not an int in that range.
-        """
         return self._rows(check_int("position", position, least=0, most=len(self)))
 
     def _rows(self, begin: int) -> Iterator[dict[str, Any]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import refuse
 from spdl._processes import RenewedLock
@@ -18,22 +20,15 @@ from spdl.io._shared import ChangedError
 from spdl.source._hub import find_media, unwrap
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
-from spdl.source._shards.parquet_filter import check_filters, choose_rows
 from spdl.source._shards.range_file import RangeFile, take_back_at_exit
 from spdl.source._shards.sharded import open_contents
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spdl.store import Entry
 
 
 def import_arrow(who: str) -> tuple[Any, Any]:
-    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
-
-    Raises:
-        ImportError: If it is not installed; the message has the command.
-    """
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``. ImportError, with the command, if it is not installed."""
     try:
         import pyarrow  # noqa: ICN001, PLC0415 - an optional dependency.
         import pyarrow.parquet  # noqa: PLC0415
@@ -43,6 +38,23 @@ def import_arrow(who: str) -> tuple[Any, Any]:
 
 
 _TAIL = 1 << 16
+
+
+@contextmanager
+def _named(what: str, damaged: str, unsupported: str) -> Iterator[None]:
+    """Raise a FormatError that says what is wrong with something in the place of pyarrow's errors."""
+    arrow, _ = import_arrow("ParquetFiles")
+    try:
+        yield
+    except arrow.ArrowNotImplementedError as error:
+        raise FormatError(f"{what} {unsupported}: {error}") from error
+    except (arrow.ArrowException, MemoryError, UnicodeError) as error:
+        raise FormatError(f"{what} {damaged}: {error}") from error
+    except OSError as error:
+        # pyarrow's own, for pages and footers that are damaged. Ours has a different name.
+        if type(error) is not OSError or error.errno is not None:
+            raise
+        raise FormatError(f"{what} {damaged}: {error}") from error
 
 
 class RowGroups(NamedTuple):
@@ -108,7 +120,6 @@ class ParquetShard:
 
     @property
     def schema(self) -> Any:
-        """The pyarrow schema of the columns."""
         self._open()
         schema = self._metadata.schema.to_arrow_schema()
         if self._columns is None:
@@ -124,7 +135,6 @@ class ParquetShard:
 
     @property
     def metadata(self) -> Any:
-        """The metadata of pyarrow."""
         self._open()
         return self._metadata
 
@@ -146,12 +156,7 @@ class ParquetShard:
             self._check_names(self._metadata.schema.to_arrow_schema().names)
 
     def read_group(self, group: int) -> Any:
-        """Return the rows of a row group as a table.
-
-        Raises:
-            FormatError: If the file is damaged.
-            OSError: If it cannot be read.
-        """
+        """Return the rows of a row group as a table. FormatError if the file is damaged."""
         return self.fetch(RowGroups(self, [group], 0, 0))().table
 
     def as_codes(self, names: list[str]) -> None:
@@ -184,12 +189,7 @@ class ParquetShard:
         return found
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
-        """Return rows as dicts.
-
-        Raises:
-            FormatError: If the file is damaged.
-            OSError: If it cannot be read.
-        """
+        """Return rows as dicts. FormatError if the file is damaged."""
         records: list[dict[str, Any]] = [{}] * len(numbers)
         for group, (places, rows) in self.grouped(numbers).items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
@@ -201,8 +201,7 @@ class ParquetShard:
     def to_records(self, rows: RowSlice) -> list[dict[str, Any]]:
         """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
 
-        Raises:
-            FormatError: If a value has no Python equivalent, such as text that is not UTF-8.
+        FormatError if a value has no Python equivalent, such as text that is not UTF-8.
         """
         try:
             records: list[dict[str, Any]] = rows.table.to_pylist()
@@ -232,20 +231,7 @@ class ParquetShard:
 
     def fetch(self, piece: RowGroups) -> Callable[[], RowSlice]:
         """Fetch what a piece needs from the store, and return a function that decodes it."""
-        source: Any
-        arrow, _ = import_arrow("ParquetFiles")
-        if self.place.store is None:
-            source = arrow.memory_map(self.place.path)
-            if _state(self.place.path) != self._state:
-                source.close()
-                raise ChangedError(
-                    f"{self.place} was written again since this source was made, so its rows lie elsewhere: make the "
-                    "source again"
-                )
-        else:
-            file = RangeFile(open_contents(self.place, self._entry), self._size)
-            file.fetch(self._ranges(piece.groups))
-            source = arrow.PythonFile(file, mode="r")
+        source = self._source(piece.groups)
 
         def decode() -> RowSlice:
             try:
@@ -257,32 +243,39 @@ class ParquetShard:
 
         return decode
 
+    def _source(self, groups: list[int]) -> Any:
+        """Return the file for pyarrow, in the version of the metadata, with some row groups fetched from the store."""
+        arrow, _ = import_arrow("ParquetFiles")
+        if self.place.store is not None:
+            file = RangeFile(open_contents(self.place, self._entry), self._size)
+            if groups:
+                file.fetch(self._ranges(groups))
+            return arrow.PythonFile(file, mode="r")
+        source = arrow.memory_map(self.place.path)
+        if _state(self.place.path) != self._state:
+            source.close()
+            raise ChangedError(
+                f"{self.place} was written again since this source was made, so its rows lie elsewhere: make the "
+                "source again"
+            )
+        return source
+
     def _read_group(self, group: int) -> tuple[Any, int]:
         table = self.read_group(group)
         return table, table.nbytes
 
     def _decode(self, source: Any, groups: list[int]) -> Any:
         arrow, parquet = import_arrow("ParquetFiles")
-        try:
-            with source:
-                # Its bytes are here already: a separate buffer would hold them twice.
-                file = parquet.ParquetFile(
-                    source,
-                    metadata=self._metadata,
-                    pre_buffer=False,
-                    page_checksum_verification=True,
-                    read_dictionary=self._dictionaries,
-                )
-                table = self._read_groups(file, groups)
-        except arrow.ArrowNotImplementedError as error:
-            raise FormatError(f"{self.place}, row group {groups[0]}, cannot be read by pyarrow: {error}") from error
-        except (arrow.ArrowException, MemoryError) as error:
-            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
-        except OSError as error:
-            # pyarrow's own, for pages that are damaged. Ours has a different name.
-            if type(error) is not OSError or error.errno is not None:
-                raise
-            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
+        with _named(f"{self.place}, row group {groups[0]},", "is damaged", "cannot be read by pyarrow"), source:
+            # Its bytes are here already: a separate buffer would hold them twice.
+            file = parquet.ParquetFile(
+                source,
+                metadata=self._metadata,
+                pre_buffer=False,
+                page_checksum_verification=True,
+                read_dictionary=self._dictionaries,
+            )
+            table = self._read_groups(file, groups)
         sizes = [self._metadata.row_group(group).num_rows for group in groups]
         rows = sum(sizes)
         if len(table) != rows:
@@ -330,17 +323,11 @@ class ParquetShard:
             file.fetch([(max(self._size - _TAIL, 0), min(_TAIL, self._size))])
             self._entry = contents.entry
             source = arrow.PythonFile(file, mode="r")
-        try:
+        wrong = "is not a Parquet file that can be read"
+        with _named(str(self.place), wrong, wrong):
             with source:
                 metadata = parquet.read_metadata(source)
             schema = metadata.schema.to_arrow_schema()
-        except (arrow.ArrowException, MemoryError, UnicodeError) as error:
-            raise FormatError(f"{self.place} is not a Parquet file that can be read: {error}") from error
-        except OSError as error:
-            # pyarrow's own, for a damaged footer.
-            if type(error) is not OSError or error.errno is not None:
-                raise
-            raise FormatError(f"{self.place} is not a Parquet file that can be read: {error}") from error
         self._check_names(schema.names)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         if self._filters is not None:
@@ -363,24 +350,10 @@ class ParquetShard:
 
     def _choose(self, schema: Any, sizes: list[int]) -> tuple[list[int], dict[int, NDArray[np.uint32]]]:
         """Return how many rows of each row group fulfil the filters, and which, unless it is all of them."""
-        arrow, _ = import_arrow("ParquetFiles")
         check_filters(self._filters, schema, str(self.place))
-        source: Any
-        if self.place.store is None:
-            source = arrow.memory_map(self.place.path)
-        else:
-            source = arrow.PythonFile(RangeFile(open_contents(self.place, self._entry), self._size), mode="r")
         try:
-            with source:
+            with _named(str(self.place), "is damaged", "cannot be filtered by pyarrow"), self._source([]) as source:
                 return choose_rows(source, self._filters, schema, sizes)
-        except arrow.ArrowNotImplementedError as error:
-            raise FormatError(f"{self.place} cannot be filtered by pyarrow: {error}") from error
-        except (arrow.ArrowException, MemoryError) as error:
-            raise FormatError(f"{self.place} is damaged: {error}") from error
-        except OSError as error:
-            if type(error) is not OSError or error.errno is not None:
-                raise
-            raise FormatError(f"{self.place} is damaged: {error}") from error
         finally:
             take_back_at_exit()
 
@@ -406,7 +379,6 @@ class ParquetShard:
         return ranges
 
     def chunks(self, group: int) -> list[Any]:
-        """Return the metadata of the columns of a row group."""
         self._open()
         row_group = self._metadata.row_group(group)
         chunks = [row_group.column(number) for number in range(row_group.num_columns)]
@@ -425,3 +397,63 @@ def _state(path: str) -> tuple[int, int, int]:
     """Return what changes when a file is written again."""
     status = Path(path).stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+_ACCEPTED = "an expression of pyarrow, or a list of tuples such as ('age', '>', 17)"
+
+
+def to_expression(filters: Any) -> Any:
+    """Return filters as an expression of pyarrow. TypeError or ValueError if they are no filters."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - an optional dependency.
+    from pyarrow.parquet import filters_to_expression  # noqa: PLC0415
+
+    if isinstance(filters, pc.Expression):
+        return filters
+    if not isinstance(filters, list | tuple):
+        refuse(TypeError, "filters", _ACCEPTED, filters)
+    try:
+        return filters_to_expression(filters)
+    except (ValueError, TypeError) as error:
+        refuse(ValueError, "filters", _ACCEPTED, filters, f"pyarrow says: {error}")
+
+
+def check_filters(filters: Any, schema: Any, name: str) -> None:
+    """Raise ValueError if a file with this schema cannot be filtered so."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    try:
+        schema.empty_table().filter(filters)
+    except pa.ArrowException as error:
+        reason = str(error).partition(" in ")[0] if "FieldRef" in str(error) else str(error)
+        has = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        refuse(ValueError, "filters", f"about columns of {name}, which has {has}", filters, f"pyarrow says: {reason}")
+
+
+def choose_rows(
+    source: Any, filters: Any, schema: Any, sizes: list[int]
+) -> tuple[list[int], dict[int, NDArray[np.uint32]]]:
+    """Return how many rows of each row group fulfil a condition; and the numbers of these rows, unless all do.
+
+    `sizes` are how many rows each row group has.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+    from pyarrow import dataset  # noqa: PLC0415
+
+    fragment = dataset.ParquetFileFormat().make_fragment(source).subset(filters, schema=schema)
+    groups = [group.id for group in fragment.row_groups]
+    counts = [0] * len(sizes)
+    chosen: dict[int, NDArray[np.uint32]] = {}
+    for group in groups:
+        # Only the columns in the condition are read.
+        scanner = dataset.Scanner.from_fragment(
+            fragment.subset(row_group_ids=[group]), schema=schema, columns={"chosen": filters}, use_threads=False
+        )
+        kept = scanner.to_table().column(0)
+        mask = np.concatenate([np.empty(0, bool), *(each.fill_null(False).to_numpy(False) for each in kept.chunks)])  # noqa: FBT003 - pyarrow's arguments.
+        if len(mask) != sizes[group]:
+            raise pa.ArrowInvalid(f"row group {group} has {len(mask)} rows, not {sizes[group]}")
+        rows = np.flatnonzero(mask)
+        counts[group] = len(rows)
+        if len(rows) < sizes[group]:
+            chosen[group] = rows.astype(np.uint32)
+    return counts, chosen

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io import FormatError
-from spdl.source._shards.row_groups import GroupTables, MakeRoom
-from spdl.source._shards.table_rows import Room
+from spdl.source._shards.parquet_shard import ParquetShard
+from spdl.source._shards.row_groups import GroupTables, MakeRoom, Room
 
 if TYPE_CHECKING:
     from spdl.source._shards.parquet import ParquetFiles
-    from spdl.source._shards.parquet_shard import ParquetShard
 
 Convert: TypeAlias = Callable[[Any, Room], Any]
 
@@ -63,21 +62,13 @@ def decoded_sizes(shards: Sequence[ParquetShard]) -> list[int]:
     return [_decoded_size(*place) for place in _places(shards)]
 
 
-def no_room(rows: int) -> Room:  # noqa: ARG001 - for tables without columns of records.
-    """Return no memory."""
-    return None
-
-
 def group_tables(
-    shards: Sequence[ParquetShard], convert: Convert, most: int, make_room: MakeRoom = no_room
+    shards: Sequence[ParquetShard], convert: Convert, most: int, make_room: MakeRoom = lambda _: None
 ) -> GroupTables:
     """Return the rows of some files by their positions.
 
-    Args:
-        shards: The files.
-        convert: Called with the table of each row group and memory for its rows. Its result is kept.
-        most: How many bytes are kept.
-        make_room: Returns that memory; see `GroupTables`.
+    `convert` is called with the table of each row group and memory for its rows, which `make_room` returns; see
+    `GroupTables`. Its results are kept, up to `most` bytes.
     """
     places = _places(shards)
     schema = plain_schema(shards[0].schema)
@@ -95,11 +86,7 @@ def _places(shards: Sequence[ParquetShard]) -> list[tuple[ParquetShard, int]]:
 
 
 def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> Any:
-    """Return the table of a file whose columns hold the same values as those of the first file.
-
-    Raises:
-        FormatError: If it has other columns.
-    """
+    """Return the table of a file whose columns hold the same values as those of the first file. FormatError if not."""
     if table.schema.names != schema.names:
         raise FormatError(
             f"{shard.place} has the columns {', '.join(table.schema.names)}, and {first.place} has "
@@ -141,14 +128,9 @@ def _decoded_size(shard: ParquetShard, group: int) -> int:
 def open_columns(
     files: ParquetFiles, codes: list[str], convert: Convert, most: int, make_room: MakeRoom
 ) -> GroupTables:
-    """Return the rows of some files by their positions. The threads that ask for rows decode them.
+    """Return the rows of some files by their positions, as `group_tables`, with some columns as dictionaries.
 
-    Args:
-        files: The files, which are for this caller alone.
-        codes: The columns to read as dictionaries.
-        convert: Called with the table of each row group and memory for its rows. Its result is kept.
-        most: How many bytes are kept.
-        make_room: Returns that memory.
+    The files are for this caller alone. The threads that ask for rows decode them.
     """
     for shard in files._shards:  # noqa: SLF001 - as all here, on its behalf.
         shard.as_codes(codes)
@@ -156,17 +138,13 @@ def open_columns(
 
 
 def sizes_of(files: ParquetFiles) -> list[int]:
-    """Return about how many bytes each row group with rows takes when it is decoded."""
     return decoded_sizes(files._shards)  # noqa: SLF001
 
 
 def distinct_values(files: ParquetFiles, name: str, type_: Any) -> Any:
     """Return the values of a column in the order in which they come first, without nulls.
 
-    Args:
-        files: The files.
-        name: The column: text or dictionaries, or lists of these.
-        type_: The type of the values.
+    The column has text or dictionaries, or lists of these. `type_` is the type of the values.
     """
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 

@@ -8,19 +8,12 @@ import threading
 import time
 import weakref
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from spdl.source._shards.sharded import Contents
+from spdl.source._shards.sharded import Contents
 
 
 class RangeFile(io.RawIOBase):
-    """A file whose ranges are fetched together; what is read beside them is fetched by itself.
-
-    Args:
-        contents: The object.
-        size: Its size in bytes.
-    """
+    """A file whose ranges are fetched together; what is read beside them is fetched by itself."""
 
     def __init__(self, contents: Contents, size: int) -> None:
         super().__init__()
@@ -44,7 +37,6 @@ class RangeFile(io.RawIOBase):
         self._starts, self._parts = starts, self._contents.read(starts, lengths)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the bytes that follow; fewer at the end."""
         return bytes(self.read_buffer(size))
 
     def read_buffer(self, size: int | None = -1, /) -> memoryview:
@@ -67,15 +59,10 @@ class RangeFile(io.RawIOBase):
         self._place = base + offset
         return self._place
 
-    def tell(self) -> int:
-        return self._place
-
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
 

@@ -6,34 +6,28 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._processes import renew_in_children
+from spdl.io._shared import take_lists, take_rows
 from spdl.source._record_source import is_defect
-from spdl.source._shards.table_rows import LARGEST, Room, join_tables, take
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+# Larger tables have offsets that do not fit into 32 bits.
+_LARGEST = 1 << 30
 # Added to a position, it gives a negative number: the group is not in this table.
 _ABSENT = -(1 << 62)
 
+Room: TypeAlias = "NDArray[Any] | None"
+"""Memory for the rows of some groups, one after the other: an array with an element for each."""
 Decode: TypeAlias = Callable[[int, Room], Any]
 MakeRoom: TypeAlias = Callable[[int], Room]
 
 
 class _Window:
-    """Some row groups as one table. All threads that need it decode its groups together.
-
-    Args:
-        groups: The numbers of the groups, in ascending order.
-        size: The estimated bytes of the table.
-        decode: Returns the table of a group; see `GroupTables`.
-        starts: The first position of each group of the source.
-        make_room: Returns memory for so many rows.
-    """
+    """Some row groups, in ascending order, as one table. All threads that need it decode its groups together."""
 
     def __init__(
         self, groups: list[int], size: int, decode: Decode, starts: NDArray[np.int64], make_room: MakeRoom
@@ -122,8 +116,6 @@ class _Window:
 
 
 class FoundRows(NamedTuple):
-    """Rows that were asked for."""
-
     table: Any
     """Those that could be read, in the order in which they were asked for; None without any."""
     places: NDArray[np.int64] | None
@@ -156,7 +148,7 @@ class GroupTables:
         self._most = most
         total = sum(sizes)
         # This much is decoded together. While rows of one piece are taken, another can be decoded.
-        self._piece = min(total if total <= most else most // 2, LARGEST)
+        self._piece = min(total if total <= most else most // 2, _LARGEST)
         self._renew()
         renew_in_children(self)
 
@@ -180,12 +172,10 @@ class GroupTables:
         renew_in_children(self)
 
     def read(self, positions: NDArray[np.int64], near: Callable[[], NDArray[np.int64]] | None = None) -> FoundRows:
-        """Return the rows at some positions.
+        """Return the rows at some positions, at least one.
 
-        Args:
-            positions: Numbers from 0 to the number of rows - 1, at least one.
-            near: Returns positions that will be asked for next. If a group has to be decoded, theirs are, too, as far
-                as memory allows.
+        `near` returns positions that will be asked for next. If a group has to be decoded, theirs are, too, as far as
+        memory allows.
         """
         whole = self._whole
         if whole is not None:
@@ -216,7 +206,6 @@ class GroupTables:
         return FoundRows(take(join_tables(parts), turns), found[turns] if errors else None, errors)
 
     def has_all(self) -> bool:
-        """Return whether all row groups are here."""
         return len(self._owners) == len(self._sizes)
 
     def prepare(
@@ -304,9 +293,7 @@ class GroupTables:
         """Drop windows if only some of their groups are needed next, if memory has no room for them beside the others.
 
         They are left from another epoch, and would push each other out at every call. Their groups are decoded anew.
-
-        Args:
-            groups: The groups that are needed next, in their order.
+        The groups are those that are needed next, in their order.
         """
         wanted: set[int] = set()
         room = self._most
@@ -382,3 +369,91 @@ class GroupTables:
         for group in groups:
             if self._owners.get(group) is window:
                 del self._owners[group]
+
+
+def join_tables(tables: list[Any], room: Room = None) -> Any:
+    """Return tables one below the other as one whose columns are in one piece, and empty the list.
+
+    A column is freed as soon as it is joined, so only one of them is in memory twice. One in `room` stays there.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    schema = tables[0].schema
+    parts = [list(table.columns) for table in tables]
+    tables.clear()
+    joined = []
+    for number, field in enumerate(schema):
+        chunks = [chunk for part in parts for chunk in part[number].chunks]
+        for part in parts:
+            part[number] = None
+        column = _in_place(chunks, field.type, room) or pa.chunked_array(chunks, type=field.type)
+        del chunks
+        joined.append(pa.Table.from_arrays([column], names=[""]).combine_chunks().column(0))
+    return pa.Table.from_arrays(joined, schema=schema)
+
+
+def _in_place(chunks: list[Any], kind: Any, room: Room) -> Any | None:
+    """Return a column whose pieces fill the beginning of `room`; None for others."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    if room is None or not pa.types.is_fixed_size_binary(kind) or kind.byte_width != room.itemsize:
+        return None
+    place = begin = room.ctypes.data
+    for chunk in chunks:
+        if chunk.buffers()[1].address + chunk.offset * room.itemsize != place:
+            return None
+        place += len(chunk) * room.itemsize
+    count = (place - begin) // room.itemsize
+    return pa.chunked_array([pa.FixedSizeBinaryArray.from_buffers(kind, count, [None, pa.py_buffer(room)])])
+
+
+def take(table: Any, rows: NDArray[np.int64]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    rows = np.ascontiguousarray(rows)
+    wanted = pa.array(rows)
+    columns = [_take_column(column, rows, wanted) for column in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _take_column(column: Any, rows: NDArray[np.int64], wanted: Any) -> Any:
+    """Return what ``column.take`` does, in half of the time for records of fixed size and lists of plain values."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    types, kind = pa.types, column.type
+    found = None
+    if column.num_chunks == 1 and not column.null_count:
+        if types.is_fixed_size_binary(kind) and kind.byte_width:
+            found = _take_records(column.chunk(0), rows)
+        elif types.is_list(kind) or types.is_large_list(kind):
+            found = _take_lists(column.chunk(0), rows)
+    return column.take(wanted) if found is None else found
+
+
+def _take_records(array: Any, rows: NDArray[np.int64]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    width = array.type.byte_width
+    begin = array.offset * width
+    values = np.frombuffer(array.buffers()[1], np.uint8)[begin : begin + len(array) * width]
+    found = take_rows(values.reshape(-1, width), rows)
+    return type(array).from_buffers(array.type, rows.size, [None, pa.py_buffer(found)])
+
+
+def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any | None:
+    """Return some lists; None if they are too many or their values are not plain."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    values = array.values
+    plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if not plain or values.null_count or not len(values):
+        return None
+    width = values.type.bit_width // 8
+    content = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width :][: len(values) * width]
+    offsets = np.asarray(array.offsets)
+    found = take_lists(offsets, content.reshape(-1, width), rows, _LARGEST)
+    if found is None:
+        return None
+    buffers = [None, pa.py_buffer(found[1])]
+    taken = pa.Array.from_buffers(values.type, len(found[1]), buffers)
+    return type(array).from_arrays(pa.array(found[0].astype(offsets.dtype, copy=False)), taken, type=array.type)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import hashlib
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from spdl._check import is_fraction
+from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import OneVersion, map_regular, name_path
 from spdl.source._place import Place, missing
@@ -45,7 +47,6 @@ class MappedContents:
         self._file = map_regular(path)
 
     def whole(self) -> memoryview:
-        """Return a view of all of the file."""
         return memoryview(self._file)
 
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
@@ -63,26 +64,15 @@ class MappedContents:
 
 
 def open_contents(place: Place, entry: Entry | None = None) -> Contents:
-    """Open the file at a place.
+    """Open the file at a place; from a store in a version, or else in the one that is read first.
 
-    Args:
-        place: The place of the file.
-        entry: Which version of an object in a store it has to be: the one that was indexed. None for the version that
-            is read first.
-
-    Raises:
-        FormatError: If it is a pipe, a socket or a device.
-        OSError: If it is a file that cannot be mapped.
+    FormatError if it is a pipe, a socket or a device.
     """
     return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)
 
 
 def kept_name(what: str, place: Place, entry: Entry) -> str | None:
-    """Return a cache's key for what it keeps of a version of a file.
-
-    Returns:
-        None if another version could have the same text: without an etag.
-    """
+    """Return a cache's key for what it keeps of a version of a file; None without an etag to tell versions apart."""
     if place.store is None:
         where = os.path.abspath(place.path)  # noqa: PTH100
     else:
@@ -90,6 +80,34 @@ def kept_name(what: str, place: Place, entry: Entry) -> str | None:
 
         where = f"{identity_of(place.store)}\n{place.path}"
     return None if entry.etag is None else f"{what}\n{where}\n{entry.size}\n{entry.etag}"
+
+
+Found = TypeVar("Found")
+
+
+class LazyShard(abc.ABC, Generic[Found]):
+    """A file that is opened when it is first asked for something. Copies in other processes open it again."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        # Which version is read, if it is in a store: copies read the same.
+        self._entry: Entry | None = None
+        self._opened: Found | None = None
+        self._lock = RenewedLock()
+
+    @abc.abstractmethod
+    def _load(self) -> Found:
+        """Open the file: in the version `_entry`, or any, which is then noted there."""
+
+    def _open(self) -> Found:
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    self._opened = self._load()
+        return self._opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
 
 
 REMEDY = "To leave out archives that are damaged or missing, say how many at most: max_failures=1."
@@ -123,16 +141,13 @@ def is_broken(error: Exception) -> bool:
 def leave_out(
     called: str, failed: Sequence[tuple[str, Exception]], count: int, limit: int | Fraction
 ) -> list[ShardFailure]:
-    """Return the record of files that are left out, and log it.
+    """Return the record of files that are left out, and log it. FormatError if there are more than may be, or no other.
 
     Args:
         called: The messages' word for the files.
         failed: The path of each, and why it cannot be read.
         count: How many files there are, with these.
         limit: How many may be left out, or which share of them. A negative number is no limit.
-
-    Raises:
-        FormatError: If there are more of them, or no other file.
     """
     failures = [ShardFailure(path, Defect.of(error).reason) for path, error in failed]
     share = is_fraction(limit)
@@ -153,6 +168,7 @@ def leave_out(
 
 
 Record = TypeVar("Record")
+Result = TypeVar("Result")
 AnyShard = TypeVar("AnyShard", bound="Shard[Any]")
 
 _AHEAD = 4
@@ -174,10 +190,8 @@ class Shard(Protocol[Record]):
 class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
     """The records of several files, one after the other.
 
-    Args:
-        shards: The files.
-        max_failures: How many of them may be damaged or missing, or which share. These are left out. None if users have
-            no such choice.
+    `max_failures` is how many of them may be damaged or missing, or which share: these are left out. None if users have
+    no such choice.
     """
 
     _called = "files"
@@ -273,7 +287,10 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             places, numbers = wanted.setdefault(shard, ([], []))
             places.append(place)
             numbers.append(number)
-        calls = [partial(_read, self._shards[shard], numbers) for shard, (_, numbers) in wanted.items()]
+        calls = [
+            partial(read_named, self._shards[shard].place, partial(self._shards[shard].read, numbers))
+            for shard, (_, numbers) in wanted.items()
+        ]
         # Reading mapped files takes no time worth a thread.
         stored = any(self._shards[shard].place.store is not None for shard in wanted)
         results = read_together(calls) if stored else [call() for call in calls]
@@ -300,7 +317,6 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         return _AHEAD if any(shard.place.store is not None for shard in self._shards) else 0
 
     def _find(self, position: int) -> tuple[AnyShard, int]:
-        """Return the file that a record lies in, and the record's number there."""
         shard, number = self._locate(position)
         return self._shards[shard], number
 
@@ -326,9 +342,10 @@ def _size_of(shard: Shard[Any], *, limit: int | Fraction | None) -> int | Except
         raise
 
 
-def _read(shard: Shard[Record], numbers: list[int]) -> list[Record]:
+def read_named(place: Place, read: Callable[[], Result]) -> Result:
+    """Return what a call returns; a FormatError then has the path of the file as an attribute."""
     try:
-        return shard.read(numbers)
+        return read()
     except FormatError as error:
-        name_path(error, shard.place.path)
+        name_path(error, place.path)
         raise

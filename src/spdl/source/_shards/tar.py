@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_max_failures, check_path, refuse, show
-from spdl._processes import RenewedLock
 from spdl.io import FormatError, SampleIndex, TarIndex, TarMember, TarSample, tar_index
 from spdl.io._shared import (
     BEFORE,
@@ -28,7 +27,14 @@ from spdl.io._shared import (
     stored_tar_index,
 )
 from spdl.source._place import Place, Stores, check_is_no_folder, expand_braces, find_places
-from spdl.source._shards.sharded import Contents, MappedContents, ShardedRecords, ShardFailure, open_contents
+from spdl.source._shards.sharded import (
+    Contents,
+    LazyShard,
+    MappedContents,
+    ShardedRecords,
+    ShardFailure,
+    open_contents,
+)
 
 if TYPE_CHECKING:
     from spdl.store import Entry, Store
@@ -37,13 +43,10 @@ _SHOWN = 20
 
 
 class TarParts(dict[str, Any]):
-    """The contents of a sample's parts by their names, and its key.
+    """The contents of a sample's parts by their names, and its key; empty at first if `parts` is None.
 
     A name with semicolons is the first of several that the sample has, as in WebDataset: ``parts["jpg;jpeg;png"]``.
-
-    Args:
-        archive: The archive's name in messages.
-        parts: The parts, and the key; or none, to be filled.
+    Messages name the archive.
     """
 
     __slots__ = ("archive",)
@@ -63,7 +66,6 @@ class TarParts(dict[str, Any]):
         return super().__contains__(name) or self._first_of(name) is not None
 
     def get(self, name: Any, default: Any = None, /) -> Any:
-        """Return a part, or something else if the sample has none of that name."""
         return self[name] if name in self else default  # noqa: SIM401 - this is it.
 
     def _first_of(self, names: object) -> str | None:
@@ -86,14 +88,8 @@ class TarParts(dict[str, Any]):
 def find_members(place: Place, cache: CachePath, entry: Entry | None) -> tuple[Contents, TarIndex]:
     """Open an archive and return where its members lie, from what is kept of it or by its headers.
 
-    Args:
-        place: The place of the file.
-        cache: The folder that keeps the index of an archive in a store.
-        entry: Which version of an object in a store it has been before, if it was opened before.
-
-    Raises:
-        FormatError: If this is not a tar archive, is damaged, or is in a store and has changed.
-        OSError: If it cannot be read.
+    From a store, it has to be the version `entry` if there is one, and the folder `cache` keeps its index. FormatError
+    if this is not a tar archive, is damaged, or is in a store and has changed.
     """
     if place.store is not None:
         archive = OneVersion(place.store, place.path, entry)
@@ -113,14 +109,10 @@ _FIELDS = 4
 
 
 def read_dali_index(place: Place) -> TarIndex:
-    """Return the members that an index file lists.
+    """Return the members that an index file lists. FormatError if it is of another version, or damaged.
 
     Its first line is ``v1.2`` and the number of samples. Each further line is a sample: for each of its members the
     extension, the position and the size of the content, and the name.
-
-    Raises:
-        FormatError: If it is of another version, or damaged.
-        OSError: If it cannot be read.
     """
     lines = place.read().decode("utf-8", "surrogateescape").split("\n")
     if not lines[-1]:
@@ -165,13 +157,9 @@ _MOST_ARCHIVES = 1_000_000
 
 
 def read_wids_index(place: Place) -> list[tuple[Place, int]]:
-    """Return the archives that a list names, and how many samples each has.
+    """Return the archives that a list names, and how many samples each has. FormatError if it is no such list.
 
     Names lead below the folder of the list; see `Place.below`.
-
-    Raises:
-        FormatError: If it is no such list.
-        OSError: If it cannot be read.
     """
     description: Any = place.read_json()
     listed = description.get("shardlist") if isinstance(description, dict) else description
@@ -198,39 +186,28 @@ def _read_shard(place: Place, shard: Any) -> list[tuple[str, int]]:
         raise FormatError(f"{place}: the shard {show(url)} cannot be read: {error}") from error
 
 
-class TarShard:
-    """A tar archive whose samples are read by their positions. It is opened when the first one is asked for.
+class TarShard(LazyShard[tuple[Contents, SampleIndex, TarIndex]]):
+    """A tar archive whose samples are read by their positions.
 
-    Args:
-        place: The place of the file.
-        index: The place of its index in DALI's format, or None.
-        count: How many samples it has, if that is known already.
-        cache: The folder that keeps the index of an archive in a store.
+    It has an index in DALI's format, or finds one that the folder `cache` keeps if the archive is in a store. `count`
+    is how many samples it has, if that is known already.
     """
 
     def __init__(self, place: Place, index: Place | None, count: int | None, cache: CachePath) -> None:
-        self.place = place
+        super().__init__(place)
         self._index = index
         self._count = count
         self._cache = cache
         # An index may be of an archive that another one has replaced, or that is being replaced.
         self._unsure = True
-        self._opened: tuple[Contents, SampleIndex, TarIndex] | None = None
-        # Which version the index is of, if it is in a store: also for copies in other processes.
-        self._entry: Entry | None = None
         # The archive's error: finding it out again for each sample could take longer than all others do.
         self._broken: str | None = None
-        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return len(self._open()[1]) if self._count is None else self._count
 
     def locate(self, number: int) -> TarSample:
-        """Return the place of a sample.
-
-        Raises:
-            FormatError: If it has a part twice.
-        """
+        """Return the place of a sample. FormatError if it has a part twice."""
         return self._sample(self._open()[1], number)
 
     def name(self, number: int) -> str:
@@ -243,9 +220,7 @@ class TarShard:
     def read(self, numbers: list[int]) -> list[TarParts]:
         """Return samples: views of their parts by name, and their keys.
 
-        Raises:
-            FormatError: If a sample has a part twice; a `ChangedError` if the archive is not the one that was indexed.
-            OSError: If it cannot be read.
+        FormatError if a sample has a part twice; a `ChangedError` if the archive is not the one that was indexed.
         """
         archive, index, members = self._open()
         samples = [self._sample(index, number) for number in numbers]
@@ -272,23 +247,20 @@ class TarShard:
             error.args = (f"{self.place}, sample {number}: {error}. Write the archive again with other names",)
             raise
 
-    def _open(self) -> tuple[Contents, SampleIndex, TarIndex]:
-        if self._opened is None:
-            with self._lock:
-                if self._broken is not None:
-                    raise FormatError(self._broken, path=self.place.path)
-                if self._opened is None:
-                    try:
-                        self._opened = self._load()
-                    except ChangedError:
-                        raise
-                    except FormatError as error:
-                        self._broken = str(error)
-                        raise
-                    self._entry = self._opened[0].entry
-        return self._opened
-
     def _load(self) -> tuple[Contents, SampleIndex, TarIndex]:
+        if self._broken is not None:
+            raise FormatError(self._broken, path=self.place.path)
+        try:
+            found = self._find()
+        except ChangedError:
+            raise
+        except FormatError as error:
+            self._broken = str(error)
+            raise
+        self._entry = found[0].entry
+        return found
+
+    def _find(self) -> tuple[Contents, SampleIndex, TarIndex]:
         if self._index is None:
             archive, members = find_members(self.place, self._cache, self._entry)
         else:
@@ -301,10 +273,9 @@ class TarShard:
         return archive, samples, members
 
     def _refuse_unless_sure(self, member: TarMember, archive: Contents, index: TarIndex) -> None:
-        """Raise the error for a member whose header is not as most are, unless it is where all headers lead to.
+        """Raise ChangedError for a member whose header is not as most are, unless it is where all headers lead to.
 
-        Raises:
-            ChangedError: If it is another archive than the one that was indexed.
+        It is another archive than the one that was indexed.
         """
         if self._index is None and isinstance(archive, MappedContents):
             if is_index_of(index, archive.whole()):
@@ -316,9 +287,6 @@ class TarShard:
             f"{self.place} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where the "
             f"index in {where} says it is: it was written again since. Make the index again"
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
 
 
 def _span(sample: TarSample) -> tuple[int, int]:

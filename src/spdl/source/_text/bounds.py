@@ -22,27 +22,16 @@ _PIECE = 1 << 13
 
 
 class Bounds(abc.ABC):
-    """The bounds of documents in an array, in tokens. `check` comes before all else.
-
-    Args:
-        count: How many documents there are.
-    """
+    """The bounds of documents in an array, in tokens. `check` comes before all else."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
     @abc.abstractmethod
     def check(self, size: int) -> int:
-        """Check all of the index, in pieces.
+        """Check all of the index of an array of so many tokens, in pieces. Return what `trust` takes in place of that.
 
-        Args:
-            size: How many tokens the array has.
-
-        Returns:
-            What `trust` takes, in place of another check of the same index.
-
-        Raises:
-            FormatError: If a document is not within the array, ends before it begins, or begins before the last ends.
+        FormatError if a document is not within the array, ends before it begins, or begins before the last ends.
         """
 
     def trust(self, checked: int) -> None:  # noqa: B027 - most find out nothing.
@@ -53,7 +42,6 @@ class Bounds(abc.ABC):
         """Return the first token of some documents, and how many tokens each has."""
 
     def starts(self, numbers: Integers) -> Integers:
-        """Return the first token of some documents."""
         return self.spans(numbers)[0]
 
     @abc.abstractmethod
@@ -77,9 +65,7 @@ class Bounds(abc.ABC):
 class Edges(Bounds):
     """Documents that follow each other without gaps.
 
-    Args:
-        edges: Where each begins and where the last ends, in units.
-        unit: How many units a token has.
+    The edges are where each begins and where the last ends, in units, of which a token has `unit`.
     """
 
     def __init__(self, edges: Numbers, unit: int = 1) -> None:
@@ -145,11 +131,7 @@ class Edges(Bounds):
 
 
 class Ends(Edges):
-    """Documents that follow each other, from an index that has only their ends.
-
-    Args:
-        edges: Where each ends, in tokens.
-    """
+    """Documents that follow each other, from an index that has only their ends, in tokens."""
 
     def _count(self, edges: Numbers) -> int:
         return len(edges)
@@ -169,12 +151,7 @@ class Ends(Edges):
 
 
 class Spans(Bounds):
-    """Documents with other tokens between them, perhaps.
-
-    Args:
-        starts: Where each begins, in tokens.
-        stops: Where each ends.
-    """
+    """Documents with other tokens between them, perhaps."""
 
     def __init__(self, starts: Numbers, stops: Numbers) -> None:
         super().__init__(len(starts))
@@ -206,11 +183,9 @@ class Spans(Bounds):
 
 
 def narrowed(lengths: Lengths) -> Lengths:
-    """Return lengths in 32 bits if they fit."""
     fits = lengths.dtype == np.int32 or not lengths.size or int(lengths.max()) <= _LARGEST
     return lengths.astype(np.int32, copy=False) if fits else lengths
 
 
 def pieces(count: int) -> Iterator[tuple[int, int]]:
-    """Yield the first number of each piece, and the one after its last."""
     return ((first, min(first + _PIECE, count)) for first in range(0, count, _PIECE))

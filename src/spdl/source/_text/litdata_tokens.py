@@ -22,8 +22,7 @@ _WORD = 4
 def litdata_shards(index: IndexFile, options: Options) -> list[TokenShard]:
     """Return the chunks of an index.
 
-    Raises:
-        FormatError: If they are of another kind, are compressed or encrypted, or the index is damaged.
+    FormatError if they are of another kind, are compressed or encrypted, or the index is damaged.
     """
     config = index.take(index.content.get("config"), "'config'", dict)
     # The first versions did not say it.

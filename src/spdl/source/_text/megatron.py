@@ -23,11 +23,8 @@ _WORD = 8  # Bytes of its place, and of a bound of documents.
 class Sequences(Edges):
     """Documents of some sequences each.
 
-    Args:
-        documents: The first sequence of each document, and the number of sequences.
-        places: The first byte of each sequence.
-        sizes: How many tokens each has.
-        unit: How many bytes a token has.
+    `documents` are the first sequence of each, and the number of sequences; `places` the first byte of each sequence,
+    and `sizes` how many tokens each has, of `unit` bytes.
     """
 
     def __init__(self, documents: Numbers, places: Numbers, sizes: Numbers, unit: int) -> None:
@@ -122,9 +119,7 @@ class Sequences(Edges):
 def load_megatron(files: Parts, place: Place, index: Place, options: Options) -> Flat:
     """Open a ``.bin`` file and its ``.idx``.
 
-    Raises:
-        FormatError: If the index is of another format or version, is damaged, does not fit the file, or has modes.
-        OSError: If one cannot be read.
+    FormatError if the index is of another format or version, is damaged, does not fit the file, or has modes.
     """
     listed = files.open(index)
     view = listed.whole()

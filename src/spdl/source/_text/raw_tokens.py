@@ -43,9 +43,7 @@ _MORE = 1 << 16
 def load_raw(files: Parts, place: Place, options: Options) -> Flat:
     """Open a ``.bin`` or ``.npy`` file: of Megatron if an ``.idx`` lies beside it, else by its first bytes.
 
-    Raises:
-        FormatError: If it is damaged, or neither it nor the user says which type its tokens have.
-        OSError: If it cannot be read.
+    FormatError if it is damaged, or neither it nor the user says which type its tokens have.
     """
     index = _beside(place, ".bin", ".idx")
     if index is not None and is_there(index):
@@ -72,12 +70,7 @@ def load_raw(files: Parts, place: Place, options: Options) -> Flat:
 
 
 def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
-    """Open a ``.ds`` file and its ``.ds.index``.
-
-    Raises:
-        FormatError: If they are damaged, or do not fit each other.
-        OSError: If one cannot be read.
-    """
+    """Open a ``.ds`` file and its ``.ds.index``. FormatError if they are damaged, or do not fit each other."""
     index = place._replace(path=f"{place.path}.index")
     file = files.open(place)
     if not is_there(index):

@@ -5,18 +5,17 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import kept_arrays
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.indexed import PackedShard
-from spdl.source._shards.parquet_shard import ParquetShard, RowGroups, import_arrow
-from spdl.source._shards.sharded import kept_name
+from spdl.source._shards.parquet_shard import ParquetShard, import_arrow
+from spdl.source._shards.sharded import LazyShard, kept_name
 from spdl.source._text.bounds import Integers, Lengths, Numbers, narrowed
 from spdl.source._text.token_shard import Cuts, Options, Parts, Tokens, TokenShard
 
@@ -27,8 +26,6 @@ _AT_ONCE = 1024
 
 
 class ColumnShard(TokenShard):
-    """A file whose documents are values of a column."""
-
     _named = "input_ids"
 
     @property
@@ -60,14 +57,9 @@ class ColumnShard(TokenShard):
 
 
 class ArrowLists:
-    """The lists of integers of a column, as NumPy arrays of Arrow's memory.
+    """The lists of integers of a chunked column of pyarrow, as NumPy arrays of Arrow's memory.
 
-    Args:
-        where: The name of the column in messages.
-        column: The column, a chunked array of pyarrow.
-
-    Raises:
-        FormatError: If it has other values, or nulls, or is damaged.
+    FormatError, which calls the column `where`, if it has other values, or nulls, or is damaged.
     """
 
     def __init__(self, where: str, column: Any) -> None:
@@ -93,11 +85,7 @@ class ArrowLists:
 
 
 def dtype_of(where: str, kind: Any) -> np.dtype[Any]:
-    """Return the type of the ids in lists of an Arrow type.
-
-    Raises:
-        FormatError: If it is not one of lists of numbers.
-    """
+    """Return the type of the ids in lists of an Arrow type. FormatError if it is not one of lists of integers."""
     arrow, _ = import_arrow("Reading token ids from Parquet and Arrow files")
     types = arrow.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
@@ -129,14 +117,13 @@ def _lists(where: str, chunk: Any) -> tuple[Numbers, Tokens]:
     return offsets, values.to_numpy(zero_copy_only=True).astype(dtype, copy=False)
 
 
-class ArrowShard(ColumnShard):
+class ArrowShard(ColumnShard, LazyShard[tuple[ArrowLists, "np.dtype[Any]"]]):
     """An Arrow file or stream, as Hugging Face datasets are on disk: mapped, or read whole from a store."""
 
     def __init__(self, place: Place, options: Options) -> None:
+        LazyShard.__init__(self, place)
         super().__init__(place, options)
         self._parts = Parts()
-        self._opened: tuple[ArrowLists, np.dtype[Any]] | None = None
-        self._lock = RenewedLock()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -150,13 +137,6 @@ class ArrowShard(ColumnShard):
 
     def _read(self, numbers: list[int]) -> list[Tokens]:
         return self._open()[0].read(numbers)
-
-    def _open(self) -> tuple[ArrowLists, np.dtype[Any]]:
-        if self._opened is None:
-            with self._lock:
-                if self._opened is None:
-                    self._opened = self._load()
-        return self._opened
 
     def _load(self) -> tuple[ArrowLists, np.dtype[Any]]:
         arrow, _ = import_arrow("TokenFiles of Arrow files")
@@ -179,9 +159,6 @@ class ArrowShard(ColumnShard):
         dtype = self.options.checked(self.place, dtype_of(where, table.schema.field(0).type))
         return ArrowLists(where, table.column(0)), dtype
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
-
 
 def _find(place: Place, schema: Any, column: str) -> int:
     if schema.names.count(column) != 1:
@@ -193,13 +170,7 @@ def _find(place: Place, schema: Any, column: str) -> int:
 
 
 class ParquetTokens(ColumnShard):
-    """A Parquet file, whose row groups are decoded when they are needed.
-
-    Args:
-        place: The place of the file.
-        options: The user's options.
-        cache: Keeps row groups that were decoded.
-    """
+    """A Parquet file, whose row groups are decoded when they are needed, and kept in a cache."""
 
     def __init__(self, place: Place, options: Options, cache: ByteCache) -> None:
         super().__init__(place, options)
@@ -235,7 +206,7 @@ class ParquetTokens(ColumnShard):
         return found
 
     def _decode(self, group: int) -> tuple[ArrowLists, int]:
-        table = self._shard.fetch(RowGroups(self._shard, [group], 0, 0))().table
+        table = self._shard.read_group(group)
         return ArrowLists(f"{self._where} row group {group},", table.column(0)), table.nbytes
 
     @property
@@ -243,35 +214,27 @@ class ParquetTokens(ColumnShard):
         return f"{self.place}, column {self._column!r},"
 
 
-class _Kind(NamedTuple):
-    dtype: np.dtype[Any] | None
-
-
 class MDSTokens(ColumnShard):
-    """A shard of MosaicML Streaming with a column of arrays, or of their bytes.
-
-    Args:
-        place: The place of the file.
-        options: The user's options.
-        shard: Reads its samples.
-    """
+    """A shard of MosaicML Streaming with a column of arrays, or of their bytes."""
 
     _named = "tokens"
 
     def __init__(self, place: Place, options: Options, shard: PackedShard) -> None:
         super().__init__(place, options)
         self._shard = shard
-        self._kind: _Kind | None = None
+        self._dtype: np.dtype[Any] | None = None
+        self._is_looked_at = False
         self._parts = Parts()
         self._is_same = False
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        if self._kind is None:
-            first = self._array(0, self._shard.read([0])[0]) if len(self._shard) else None
-            self._kind = _Kind(None if first is None else self.options.checked(self.place, first.dtype))
+        if not self._is_looked_at:
+            if len(self._shard):
+                self._dtype = self.options.checked(self.place, self._array(0, self._shard.read([0])[0]).dtype)
+            self._is_looked_at = True
             self._parts.open(self.place)
-        return self._kind.dtype
+        return self._dtype
 
     def __len__(self) -> int:
         return len(self._shard)

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl._check import check_int, check_path, check_str, positive, refuse
-from spdl.io import FormatError
-from spdl.io._shared import name_path
 from spdl.source._place import Place, find_places
 from spdl.source._prefetch import ByteCache, read_together
 from spdl.source._shards.indexed import IndexFile
 from spdl.source._shards.mds import list_shards
 from spdl.source._shards.parquet_shard import import_arrow
-from spdl.source._shards.sharded import ShardedRecords
+from spdl.source._shards.sharded import ShardedRecords, read_named
 from spdl.source._text.bounds import Integers, Lengths
 from spdl.source._text.litdata_tokens import litdata_shards
 from spdl.source._text.raw_tokens import load_datatrove, load_raw
@@ -240,7 +238,8 @@ class TokenFiles(ShardedRecords[Tokens, TokenShard]):
         calls = []
         for shard, places, local in groups:
             cuts = None if within is None else (within[0][places], within[1][places])
-            calls.append(partial(_read, self._shards[shard], local.tolist(), cuts))
+            read = partial(self._shards[shard].read, local.tolist(), cuts)
+            calls.append(partial(read_named, self._shards[shard].place, read))
         # Reading mapped files takes no time worth a thread.
         stored = any(self._shards[shard].place.store is not None for shard, _, _ in groups)
         results = read_together(calls) if stored else [call() for call in calls]
@@ -296,14 +295,6 @@ class TokenFiles(ShardedRecords[Tokens, TokenShard]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _MADE}
-
-
-def _read(shard: TokenShard, numbers: list[int], within: Cuts | None) -> list[Tokens]:
-    try:
-        return shard.read(numbers, within)
-    except FormatError as error:
-        name_path(error, shard.place.path)
-        raise
 
 
 def _dtype(given: Any) -> np.dtype[Any] | None:

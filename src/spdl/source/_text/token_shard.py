@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import CachePath, ChangedError, OneVersion, check_regular, kept_arrays
 from spdl.source._place import Place
-from spdl.source._shards.sharded import Contents, MappedContents, kept_name, open_contents
-from spdl.source._text.bounds import Bounds, Integers, Lengths
+from spdl.source._shards.sharded import Contents, LazyShard, MappedContents, kept_name, open_contents
+from spdl.source._text.bounds import Bounds, Edges, Integers, Lengths
 
 if TYPE_CHECKING:
     from spdl.store import Entry
@@ -35,8 +34,6 @@ _FEW = 12
 
 
 class Options(NamedTuple):
-    """The user's arguments about the files."""
-
     dtype: np.dtype[Any] | None
     vocab_size: int | None
     start_token: int | None
@@ -47,8 +44,7 @@ class Options(NamedTuple):
     def checked(self, place: Place, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the type of the ids of a file.
 
-        Raises:
-            FormatError: If it is not one of numbers, or ids of a vocabulary cannot be of it.
+        FormatError if it is not one of numbers, or ids of a vocabulary cannot be of it.
         """
         if dtype.kind not in "iuf" or dtype.byteorder == ">":
             raise FormatError(f"{place}: its tokens are {dtype.str!r}, and numbers in little-endian order are read")
@@ -57,11 +53,7 @@ class Options(NamedTuple):
         return dtype
 
     def check_ids(self, place: Place, where: str, ids: Tokens) -> None:
-        """Check some ids, of which a message says where they are in the file.
-
-        Raises:
-            FormatError: If one is not in the vocabulary.
-        """
+        """Raise FormatError if an id is not in the vocabulary. The message says where the ids are in the file."""
         if self.vocab_size is None or not ids.size:
             return
         for wrong in (int(ids.max()), int(ids.min()) if ids.dtype.kind == "i" else 0):
@@ -74,15 +66,12 @@ class Options(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that is open."""
-
     place: Place
     contents: Contents
     entry: Entry
     """Its size and version."""
 
     def whole(self) -> memoryview:
-        """Return all of it."""
         if isinstance(self.contents, MappedContents):
             return self.contents.whole()
         return self.contents.read([0], [self.entry.size])[0]
@@ -97,12 +86,9 @@ class Parts:
         self._stored: dict[str, OneVersion] = {}
 
     def open(self, place: Place) -> File:
-        """Open a file in the version that it had the first time.
+        """Open a file in the version that it had the first time. ChangedError if it has another one now.
 
-        Raises:
-            ChangedError: If it has another one now.
-            FormatError: If it is a pipe, a socket or a device.
-            OSError: If it cannot be read.
+        FormatError if it is a pipe, a socket or a device.
         """
         known = self._entries.get(place.path)
         if place.store is not None:
@@ -131,8 +117,6 @@ class Parts:
 
 
 class Flat(NamedTuple):
-    """The tokens of an open file, one after the other."""
-
     contents: Contents
     dtype: np.dtype[Any]
     skip: int
@@ -147,8 +131,7 @@ class Flat(NamedTuple):
     def of(file: File, dtype: np.dtype[Any], options: Options, skip: int = 0) -> Flat:
         """Return the tokens from a byte to the end, without their bounds.
 
-        Raises:
-            FormatError: If the last token is cut off, or `Options.checked` refuses the type.
+        FormatError if the last token is cut off, or `Options.checked` refuses the type.
         """
         dtype = options.checked(file.place, dtype)
         size, rest = divmod(file.entry.size - skip, dtype.itemsize)
@@ -164,17 +147,9 @@ class Flat(NamedTuple):
         return Flat(file.contents, dtype, skip, size, tokens, _NONE)
 
     def bounded(self, index: File, bounds: Bounds, options: Options) -> Flat:
-        """Return the tokens with the bounds of their documents, which are checked.
+        """Return the tokens with the bounds of their documents, which are checked. FormatError if they are invalid.
 
-        A cache keeps which version of a large index was checked.
-
-        Args:
-            index: The file that the bounds are from.
-            bounds: The bounds.
-            options: Where the cache is.
-
-        Raises:
-            FormatError: If they are invalid.
+        A cache keeps which version of a large index was checked: the file that the bounds are from.
         """
         place = index.place
 
@@ -192,7 +167,6 @@ class Flat(NamedTuple):
         return self._replace(bounds=bounds)
 
     def read(self, starts: Integers, lengths: Integers) -> list[Tokens]:
-        """Return tokens by their places in the file."""
         if self.tokens is not None:
             spans = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
             return [self.tokens[start:stop] for start, stop in spans]
@@ -208,27 +182,11 @@ def as_tokens(content: memoryview, dtype: np.dtype[Any]) -> Tokens:
     return tokens
 
 
-class _NoBounds(Bounds):
-    def check(self, size: int) -> int:
-        raise NotImplementedError
-
-    def span(self, number: int) -> tuple[int, int]:
-        raise NotImplementedError
-
-    def spans(self, numbers: Integers) -> tuple[Integers, Integers]:
-        raise NotImplementedError
-
-
-_NONE = _NoBounds(0)
+_NONE = Edges(np.zeros(1, np.int64))
 
 
 class TokenShard(abc.ABC):
-    """A file of documents. It is opened when it is first asked for something.
-
-    Args:
-        place: The place of the file.
-        options: The user's options.
-    """
+    """A file of documents. It is opened when it is first asked for something."""
 
     def __init__(self, place: Place, options: Options) -> None:
         self.place = place
@@ -250,14 +208,11 @@ class TokenShard(abc.ABC):
     def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
         """Return documents, or parts of them, as read-only arrays.
 
-        Raises:
-            FormatError: If the file is damaged, or an id is not in the vocabulary.
-            IndexError: If a document does not have such a part.
-            OSError: If it cannot be read.
+        FormatError if the file is damaged, or an id is not in the vocabulary; IndexError if a document has no such
+        part.
         """
 
     def blocks(self) -> list[int]:
-        """Return how many documents lie together."""
         return [len(self)]
 
     def flat(self) -> Tokens | None:
@@ -273,11 +228,7 @@ class TokenShard(abc.ABC):
         raise NotImplementedError
 
     def cut(self, numbers: list[int], lengths: Integers, within: Cuts) -> Cuts:
-        """Return where parts of documents begin in these, and how many tokens they have.
-
-        Raises:
-            IndexError: If a document does not have such a part.
-        """
+        """Return where parts begin in their documents, and their lengths. IndexError if a document has no such part."""
         starts, stops = within
         wrong = np.flatnonzero((starts < 0) | (stops < starts) | (stops > lengths))
         if wrong.size:
@@ -289,32 +240,21 @@ class TokenShard(abc.ABC):
         return starts, stops - starts
 
     def check_ids(self, numbers: list[int], found: list[Tokens]) -> list[Tokens]:
-        """Return documents whose ids are in the vocabulary.
-
-        Raises:
-            FormatError: If one is not.
-        """
+        """Return documents whose ids are in the vocabulary. FormatError if one is not."""
         if self.options.vocab_size is not None:
             for number, ids in zip(numbers, found, strict=True):
                 self.options.check_ids(self.place, f"document {number}", ids)
         return found
 
 
-class FlatShard(TokenShard):
-    """A file whose tokens follow each other.
-
-    Args:
-        place: The place of the file.
-        options: The user's options.
-        load: Opens the file.
-    """
+class FlatShard(TokenShard, LazyShard[Flat]):
+    """A file whose tokens follow each other."""
 
     def __init__(self, place: Place, options: Options, load: Callable[[Parts, Place, Options], Flat]) -> None:
+        LazyShard.__init__(self, place)
         super().__init__(place, options)
-        self._load = load
+        self._read_format = load
         self._parts = Parts()
-        self._opened: Flat | None = None
-        self._lock = RenewedLock()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -347,16 +287,9 @@ class FlatShard(TokenShard):
     def first(self, number: int) -> int:
         return self._open().bounds.span(number)[0]
 
-    def _open(self) -> Flat:
-        if self._opened is None:
-            with self._lock:
-                if self._opened is None:
-                    found = self._load(self._parts, self.place, self.options)
-                    if found.tokens is not None:
-                        # Which finds most files of another tokenizer or type.
-                        self.options.check_ids(self.place, "near its beginning", found.tokens[:_LOOKED_AT])
-                    self._opened = found
-        return self._opened
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
+    def _load(self) -> Flat:
+        found = self._read_format(self._parts, self.place, self.options)
+        if found.tokens is not None:
+            # Which finds most files of another tokenizer or type.
+            self.options.check_ids(self.place, "near its beginning", found.tokens[:_LOOKED_AT])
+        return found
