@@ -23,11 +23,7 @@ Agree: TypeAlias = Callable[[int], Agreement | SupportsIndex]
 
 
 def number_of(answer: Agreement | SupportsIndex) -> int:
-    """Wait for the number, if it is not known yet, and return it.
-
-    Raises:
-        TypeError: If the answer is something else.
-    """
+    """Wait for the number, if it is not known yet, and return it. TypeError if the answer is something else."""
     if hasattr(answer, "__index__"):
         return answer.__index__()
     if not callable(getattr(answer, "result", None)):
@@ -36,8 +32,6 @@ def number_of(answer: Agreement | SupportsIndex) -> int:
 
 
 class _Reduced:
-    """The result of an all-reduce that is under way."""
-
     def __init__(self, work: Any, number: Any) -> None:
         self._work = work
         self._number = number
@@ -238,8 +232,6 @@ def shard(
 
 
 class _RankShare(Generic[T]):
-    """Every n-th item of an iterable."""
-
     def __init__(self, source: Iterable[T], rank: int, world_size: int, stop: str) -> None:
         self._source = source
         self._rank = rank

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, random_order
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from spdl.source._orders.order import KeyedPermutation, Order, Recent, check_positions, digest, random_order
 
 _LARGEST = 2**48
 
 
-class BlockShuffledOrder:
+class BlockShuffledOrder(Order):
     """A shuffled order that reads few blocks at a time: for tar shards, Parquet row groups, disks and object stores.
 
     The blocks come in a random order. Each `window` of blocks that follow each other in it are shuffled together, item
@@ -65,15 +61,6 @@ class BlockShuffledOrder:
         return self._size
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
-        """Return the indices of the items at some positions of an epoch.
-
-        Args:
-            epoch: The pass over the data, from 0.
-            positions: An array of numbers from 0 to ``n - 1``.
-
-        Raises:
-            IndexError: If they are others.
-        """
         check_positions(positions, self._size)
         layout = self._layout(epoch)
         slots, _ = layout.slots(positions)
@@ -171,8 +158,7 @@ class _GivenBlocks:
             refuse(ValueError, "block", accepted, block)
         self.sizes = sizes.astype(np.int64)
         self.starts = np.cumsum(self.sizes) - self.sizes
-        digest = blake2b(self.sizes.astype("<i8").tobytes(), digest_size=6).hexdigest()
-        self.name = f"{self.sizes.size} of sizes {digest}"
+        self.name = f"{self.sizes.size} of sizes {digest(self.sizes.astype('<i8').tobytes())}"
 
     def lay_out(self, key: int) -> _BlockLayout:
         """Return the order of the blocks that belongs to a key."""

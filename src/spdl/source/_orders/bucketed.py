@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, random_order
+from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, digest, random_order, to_numbers
 from spdl.source._orders.token_budget import BudgetBatches, Cost, TooLong
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _ONLY_WITH_BUDGET = {"multiple": 1, "max_padding": 0.02, "cost": "linear", "too_long": "error"}
 
@@ -90,7 +86,10 @@ class BucketedOrder:
         cost: Cost = "linear",
         too_long: TooLong = "error",
     ) -> None:
-        self._lengths = _check_lengths(lengths)
+        # A copy, since a later change would be another order.
+        self._lengths: NDArray[Any] = np.array(to_numbers("lengths", lengths, "iuf", "a sequence of numbers"))
+        if self._lengths.dtype.kind == "f" and np.isnan(self._lengths).any():
+            refuse(ValueError, f"lengths[{int(np.isnan(self._lengths).argmax())}]", "a number", float("nan"))
         self._size = int(self._lengths.size)
         self.seed = check_int("seed", seed, least=None)
         self._batches: BudgetBatches | None = None
@@ -121,8 +120,7 @@ class BucketedOrder:
         self._sorted = Recent(self._sort, kept=8)
         is_int = self._lengths.dtype.kind in "iu"
         as_bytes = self._lengths.astype("<i8" if is_int else self._lengths.dtype.newbyteorder("<")).tobytes()
-        digest = blake2b(as_bytes, digest_size=6).hexdigest()
-        self._name = f"{self._lengths.size} by lengths {digest}, group={self._group}, window={self._window}"
+        self._name = f"{self._lengths.size} by lengths {digest(as_bytes)}, group={self._group}, window={self._window}"
 
     @property
     def fingerprint(self) -> str:
@@ -212,17 +210,3 @@ class BucketedOrder:
 
     def __repr__(self) -> str:
         return f"BucketedOrder({self._name}, seed={self.seed})"
-
-
-def _check_lengths(lengths: object) -> NDArray[Any]:
-    try:
-        found: NDArray[Any] = np.array(lengths)
-    except ValueError as error:
-        refuse(TypeError, "lengths", "a sequence of numbers", lengths, f"NumPy says: {error}.")
-    if found.ndim != 1 or not found.size:
-        refuse(ValueError, "lengths", "at least one number, in one dimension", lengths)
-    if found.dtype.kind not in "iuf":
-        refuse(TypeError, "lengths", "a sequence of numbers", lengths)
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        refuse(ValueError, f"lengths[{int(np.isnan(found).argmax())}]", "a number", float("nan"))
-    return found

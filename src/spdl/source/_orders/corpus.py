@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._random_key import random_key
 from spdl.source._orders.order import EpochOrder, KeyedPermutation, ShuffledOrder
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 class Phase(NamedTuple):
-    """A part of a run in which a corpus had the same size.
-
-    Attributes:
-        size: The number of its items.
-        drawn: How many items were drawn in it; in the last phase, before the present stage.
-    """
+    """A part of a run in which a corpus had the same size."""
 
     size: int
     drawn: int
+    """How many items were drawn in it; in the last phase, before the present stage."""
 
 
 class Corpus:
@@ -32,10 +26,8 @@ class Corpus:
     A corpus yields each of its items once, a pass, before it yields one again. If it has grown, the items that were
     left of the pass under way and the new ones come first, shuffled together. Then come passes over all items.
 
-    Args:
-        order: The order of a pass over all items that there are now.
-        phases: The sizes that it had, and what was drawn. More than one only if `seed` is given.
-        seed: The seed of `order` and of the orders of former sizes; None if the user made the order.
+    There is more than one phase only with `seed`: that of `order` and of the orders of former sizes. It is None if the
+    user made the order.
     """
 
     def __init__(self, order: EpochOrder, phases: tuple[Phase, ...], seed: int | None) -> None:

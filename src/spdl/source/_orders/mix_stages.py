@@ -11,22 +11,11 @@ from typing import Any, NamedTuple, get_args
 from spdl._check import check_int
 from spdl.source._orders.corpus import Phase
 from spdl.source._orders.mixed import MixedOrder, Unit
-from spdl.source._orders.token_turns import Anchor, TokenTurns
+from spdl.source._orders.turns import Anchor, TokenTurns
 
 
 class MixProgress(NamedTuple):
-    """The beginning of a stage and its mix, from which all that it has drawn can be computed.
-
-    Attributes:
-        stage: The number of the stage.
-        unit: Whether the weights count items or tokens.
-        size: The number of positions of an epoch.
-        weights: The weights.
-        repeat: Whether items may come again.
-        phases: For each part the sizes that it has had, and what was drawn of it before the stage.
-        tokens: For each part the tokens that were drawn before the stage, if that is known.
-        near: A place shortly before the state's, from which the way to it is short; None if it is short in any case.
-    """
+    """The beginning of a stage and its mix, from which all that it has drawn can be computed."""
 
     stage: int
     unit: Unit
@@ -34,32 +23,30 @@ class MixProgress(NamedTuple):
     weights: list[float]
     repeat: bool
     phases: Sequence[tuple[Phase, ...]]
+    """For each part the sizes that it has had, and what was drawn of it before the stage."""
     tokens: list[int] | None
+    """For each part the tokens that were drawn before the stage, if that is known."""
     near: Anchor | None = None
+    """A place shortly before the state's, from which the way to it is short; None if it is short in any case."""
 
     def write(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         near = None if self.near is None else [*self.near[:2], *map(list, self.near[2:])]
         phases = [[list(phase) for phase in phases] for phases in self.phases]
         return {**self._asdict(), "phases": phases, "near": near}
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> MixProgress:
-        """Return what `write` has written.
-
-        Raises:
-            ValueError: If it was damaged.
-        """
+        """Return what `write` has written. ValueError if it was damaged."""
+        damaged = ValueError("its 'mix' was cut off or changed")
         try:
             phases = [tuple(Phase(*map(_to_count, phase)) for phase in each) for each in written["phases"]]
             near = written["near"]
             read = cls(**{**written, "phases": phases, "near": near and _to_anchor(*near)})
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError("its 'mix' was cut off or changed") from error
-        if read.near is not None and not len(read.near.drawn) == len(read.near.tokens) == len(phases):
-            raise ValueError("its 'mix' was cut off or changed")
-        if not all(phases) or type(read.stage) is not int or read.unit not in get_args(Unit):
-            raise ValueError("its 'mix' was cut off or changed")
+            raise damaged from error
+        is_near = read.near is None or len(read.near.drawn) == len(read.near.tokens) == len(phases)
+        if not (is_near and all(phases) and type(read.stage) is int and read.unit in get_args(Unit)):
+            raise damaged
         return read
 
 
@@ -74,10 +61,7 @@ def _to_anchor(first: object, number: object, drawn: Sequence[object], tokens: S
 def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
     """Return what a later stage has to know of a mix.
 
-    Args:
-        order: The mix.
-        epoch: An epoch.
-        position: A position in it that is not after those that have been received.
+    The position in the epoch must not be after those that have been received.
     """
     phases = [corpus.phases for corpus in order._corpora]
     near = None
@@ -107,11 +91,7 @@ def begun(order: MixedOrder, saved: MixProgress) -> MixedOrder:
 
 
 def former(order: MixedOrder, saved: MixProgress) -> MixedOrder:
-    """Return the mix of an earlier stage.
-
-    Raises:
-        ValueError: If it cannot have been a mix of the same corpora.
-    """
+    """Return the mix of an earlier stage. ValueError if it cannot have been a mix of the same corpora."""
     sizes = [phases[-1].size for phases in saved.phases]
     if len(sizes) > len(order.parts):
         raise ValueError(

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from hashlib import blake2b
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
+from spdl.io import PackedRows
 from spdl.source._orders.corpus import Corpus, Phase
-from spdl.source._orders.item_turns import ItemTurns
-from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, refuse_batches
+from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
 from spdl.source._orders.packed import PackedOrder, documents_of, put_together
-from spdl.source._orders.token_turns import TokenTurns
+from spdl.source._orders.turns import ItemTurns, TokenTurns
 from spdl.source._orders.weighted import to_weights
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from spdl.io import PackedRows
 
 Unit: TypeAlias = Literal["items", "tokens"]
 
@@ -152,10 +147,8 @@ class MixedOrder:
     def _begin(self, phases: Sequence[tuple[Phase, ...]], tokens: list[int] | None, size: int | None) -> None:
         """Let the stage begin after what was drawn of each part.
 
-        Args:
-            phases: The sizes that each part had, and what was drawn.
-            tokens: How many tokens of each part were drawn, if it is known.
-            size: The number of items of an epoch, if it is known.
+        The phases are the sizes that each part had, and what was drawn. `tokens` is how many tokens of each part were
+        drawn, and `size` the number of items of an epoch, if they are known.
         """
         self._corpora = [
             Corpus(part, each, seed) for part, each, seed in zip(self.parts, phases, self._seeds, strict=True)
@@ -197,15 +190,12 @@ class MixedOrder:
         return self._num_samples or size
 
     def _check_weights(self, weights: Sequence[float] | None) -> NDArray[np.float64]:
-        if weights is not None:
-            found = to_weights("weights", weights)
-        elif self.unit == "items" or self._lengths is None:
-            found = to_weights("weights", [len(part) for part in self.parts])
-        else:
-            found = to_weights("weights", [int(each.sum(dtype=np.int64)) for each in self._lengths])
-        if found.size != len(self.parts):
-            refuse(ValueError, "weights", f"{len(self.parts)} numbers, one for each part", weights)
-        return found
+        if weights is None:
+            lengths = self._lengths if self.unit == "tokens" else None
+            weights = (
+                [*map(len, self.parts)] if lengths is None else [int(each.sum(dtype=np.int64)) for each in lengths]
+            )
+        return to_weights("weights", weights, len(self.parts), "part")
 
     @property
     def fingerprint(self) -> str:
@@ -222,15 +212,15 @@ class MixedOrder:
             for part, size in zip(self.parts, self._sizes, strict=True)
         )
         if len(parts) > _LONG:
-            parts = f"{len(self.parts)} parts {_digest(parts)}"
+            parts = f"{len(self.parts)} parts {digest(parts)}"
         shares = self._turns.name
         if len(shares) > _LONG:
-            shares = _digest(shares)
+            shares = digest(shares)
         more = "" if self.repeat else ", each once"
         if self.stage:
             # The number of items that were drawn before it, and which.
             before = [corpus.phases for corpus in self._corpora]
-            more += f", stage {self.stage} after {_digest(repr(before))}"
+            more += f", stage {self.stage} after {digest(repr(before))}"
         return f"mixed(n={self._size}, {shares} of {parts}, seed={self.seed}{more})"
 
     def __len__(self) -> int:
@@ -415,7 +405,3 @@ def _check_lengths(lengths: Sequence[ArrayLike], sizes: Sequence[int]) -> list[N
         if each.dtype.kind not in "iu":
             refuse(TypeError, f"lengths[{number}]", "an array of ints", each)
     return found
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=6).hexdigest()

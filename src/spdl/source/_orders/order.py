@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from hashlib import blake2b
 from math import isqrt
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_int, refuse
 from spdl._random_key import random_key
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def check_positions(positions: NDArray[np.int64], size: int) -> None:
@@ -20,6 +19,27 @@ def check_positions(positions: NDArray[np.int64], size: int) -> None:
     # As numbers without a sign, negative ones are too large.
     if positions.size and int(positions.astype(np.int64, copy=False).view(np.uint64).max()) >= size:
         raise IndexError(f"positions must be from 0 to {size - 1}, got {positions.min()} to {positions.max()}")
+
+
+def digest(text: str | bytes) -> str:
+    """Return a short text that a fingerprint has in the place of a long one."""
+    return blake2b(text.encode() if isinstance(text, str) else text, digest_size=6).hexdigest()
+
+
+def to_numbers(argument: str, numbers: object, kinds: str, called: str) -> NDArray[Any]:
+    """Return numbers of some NumPy kinds, at least one, as an array in one dimension, without a copy if they are one.
+
+    TypeError or ValueError if they are not. Messages call them so.
+    """
+    try:
+        found = np.asanyarray(numbers)
+    except ValueError as error:
+        refuse(TypeError, argument, called, numbers, f"NumPy says: {error}.")
+    if found.ndim != 1 or not found.size:
+        refuse(ValueError, argument, "at least one number, in one dimension", numbers)
+    if found.dtype.kind not in kinds:
+        refuse(TypeError, argument, called, numbers)
+    return found
 
 
 def random_bits(key: int, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -40,12 +60,7 @@ Result = TypeVar("Result")
 
 
 class Recent(Generic[Result]):
-    """Calls a pure function, and keeps its last results. Threads may share one: at worst, two call it for the same.
-
-    Args:
-        function: The function.
-        kept: How many results are kept.
-    """
+    """Calls a pure function, and keeps its last results. Threads may share one: at worst, two call it for the same."""
 
     def __init__(self, function: Callable[..., Result], kept: int = 4) -> None:
         self._function = function
@@ -111,13 +126,27 @@ class EpochOrder(Protocol):
         """
 
 
+class Order:
+    """The base of orders of this package that return indices of items."""
+
+    def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
+        """Return the indices of the items at some positions of an epoch.
+
+        Args:
+            epoch: The pass over the data, from 0.
+            positions: An array of numbers from 0 to ``len(self) - 1``.
+
+        Raises:
+            IndexError: If they are others.
+        """
+        raise NotImplementedError
+
+
 def makes_batches(order: EpochOrder) -> bool:
-    """Return whether the positions of an order are batches."""
     return getattr(order, "makes_batches", False) is True
 
 
 def refuse_batches(argument: str, order: EpochOrder) -> None:
-    """Raise ValueError if the positions of an order are batches, and not items."""
     if makes_batches(order):
         remedy = "Let `EpochSampler(order).batch_sampler` yield its batches."
         refuse(ValueError, argument, "an order of items, not one that makes batches", order, remedy)
@@ -343,7 +372,7 @@ class SequentialOrder:
         return f"SequentialOrder({self._size})"
 
 
-class ShuffledOrder:
+class ShuffledOrder(Order):
     """The items from 0 to ``n - 1`` in another random order each epoch, by `KeyedPermutation`.
 
     Args:
@@ -374,15 +403,6 @@ class ShuffledOrder:
         return self._size
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
-        """Return the indices of the items at some positions of an epoch.
-
-        Args:
-            epoch: The pass over the data, from 0.
-            positions: An array of numbers from 0 to ``n - 1``.
-
-        Raises:
-            TypeError, IndexError: If they are others.
-        """
         last = self._last
         if last is None or last[0] != epoch:
             # A pair, so that threads in different epochs never mix them up.

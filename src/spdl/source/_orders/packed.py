@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, check_str, positive, refuse
 from spdl._cores import available_cores
@@ -23,12 +24,15 @@ from spdl.io._shared import (
     sum_counts,
 )
 from spdl.source._orders.block_shuffled import BlockShuffledOrder
-from spdl.source._orders.order import KeyedPermutation, Recent, SequentialOrder, check_positions, random_order
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
+from spdl.source._orders.order import (
+    KeyedPermutation,
+    Recent,
+    SequentialOrder,
+    check_positions,
+    digest,
+    random_order,
+    to_numbers,
+)
 
 # Documents of a window come in runs of this many, which lie together in `lengths` and in the files of tokens.
 _RUN = 64
@@ -118,7 +122,7 @@ class PackedOrder:
         self._drops = check_too_long(too_long)
         self.seed = check_int("seed", seed, least=None)
         self._shuffles = check_flag("shuffle", shuffle)
-        self._lengths = _to_lengths(lengths)
+        self._lengths = to_numbers("lengths", lengths, "iu", "an array of integers")
         size = int(self._lengths.size)
         window = min(positive("window", window), size)
         # A window has at least 64 runs, so that its documents are from all over the data.
@@ -135,9 +139,11 @@ class PackedOrder:
             refuse(ValueError, "lengths", "of documents, at least one short enough to be packed", lengths)
         # The first row of each window, and the number of rows.
         self._starts = np.concatenate([[0], np.cumsum(plan["rows"])])
-        digest = blake2b(np.ascontiguousarray(self._digests, "<u8").tobytes(), digest_size=6).hexdigest()
+        all_lengths = digest(np.ascontiguousarray(self._digests, "<u8").tobytes())
         shuffled = f"window={window}, seed={self.seed}" if self._shuffles else "unshuffled"
-        self._name = f"{self.counts.rows} rows of {size} documents by lengths {digest}, {self._rule.name}, {shuffled}"
+        self._name = (
+            f"{self.counts.rows} rows of {size} documents by lengths {all_lengths}, {self._rule.name}, {shuffled}"
+        )
         full = plan["rows"][plan["rows"] > 0]
         self._order = (
             BlockShuffledOrder(self.counts.rows, block=full, window=1, seed=self.seed)
@@ -221,7 +227,6 @@ class PackedOrder:
         return self.rows([check_int("number", number, least=None)])
 
     def _plan(self, cache: CachePath) -> Mapping[str, NDArray[Any]]:
-        """Return the rows and digests of all windows, and the counts."""
         shuffled = f"{self._run} {self.seed}" if self._shuffles else "unshuffled"
         known = f"1 {self._data} {self._lengths.size} {self._rule.name} {self._num_windows} {shuffled} {self._drops}"
         return kept_arrays("packed", known if self._data else None, cache, self._make_plan)
@@ -294,12 +299,10 @@ class PackedOrder:
 
 
 def rule_of(order: PackedOrder) -> PackingRule:
-    """Return how an order packs documents."""
     return order._rule  # noqa: SLF001 - on its behalf.
 
 
 def documents_of(order: PackedOrder) -> int:
-    """Return the number of documents that an order packs."""
     return int(order._lengths.size)  # noqa: SLF001
 
 
@@ -309,18 +312,6 @@ def count_documents(order: PackedOrder, first: int, last: int) -> PackingCounts:
     for begin in range(first, last, _COUNTED):
         lengths = order._lengths[begin : min(begin + _COUNTED, last)]  # noqa: SLF001
         found = sum_counts([found, rule_of(order).account_lengths(np.asarray(lengths, np.int64))])
-    return found
-
-
-def _to_lengths(lengths: object) -> NDArray[Any]:
-    try:
-        found = np.asanyarray(lengths)
-    except ValueError as error:
-        refuse(TypeError, "lengths", "an array of integers", lengths, f"NumPy says: {error}.")
-    if found.ndim != 1 or not found.size:
-        refuse(ValueError, "lengths", "at least one number, in one dimension", lengths)
-    if found.dtype.kind not in "iu":
-        refuse(TypeError, "lengths", "an array of integers", lengths)
     return found
 
 

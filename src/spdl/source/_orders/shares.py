@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._ranges import Ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 EMPTY = Ranges()
 
 
 class Sharing(NamedTuple):
-    """How the ranks share an epoch.
-
-    Attributes:
-        world_size: The number of ranks.
-        batch_size: The number of items that a rank takes in each step.
-        drop_last: Whether items that do not fill a batch on every rank are left out.
-        even_batches: Whether a rank that would have nothing in the last step repeats an item.
-    """
+    """How the ranks share an epoch; see `EpochSampler`."""
 
     world_size: int
     batch_size: int
@@ -40,11 +30,6 @@ class Plan:
     The positions form a line without those that were delivered before. In step s, rank r of W takes the B positions
     from ``(s*W + r) * B`` on. So after any number of steps, what all ranks together took is the beginning of the line,
     whatever W and B are. If fewer than W*B are left for the last step, the ranks share them evenly.
-
-    Args:
-        size: The number of positions of the whole epoch.
-        delivered: Those that were delivered before.
-        sharing: How the ranks share the others.
     """
 
     def __init__(self, size: int, delivered: Ranges, sharing: Sharing) -> None:
@@ -93,12 +78,7 @@ class Plan:
         return self._line.parts([(first + start, first + stop)])
 
     def positions(self, rank: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions in the epoch of a rank's items.
-
-        Args:
-            rank: The rank.
-            turns: The numbers of the items among all that the rank takes.
-        """
+        """Return the positions in the epoch of a rank's items, by their numbers among all that it takes."""
         world_size, size, _, _ = self.sharing
         steps = turns // size
         line = turns + (steps * (world_size - 1) + rank) * size
@@ -126,8 +106,7 @@ class Plan:
     def taken(self, turns: Sequence[Ranges]) -> Ranges:
         """Return the positions in the epoch that were delivered before or that the ranks have taken.
 
-        Args:
-            turns: For each rank, the numbers of the items that it has taken, among all that it takes.
+        For each rank, `turns` are the items that it has taken, by their numbers among all that it takes.
         """
         world_size, size, _, _ = self.sharing
         full = self.full_steps * size
@@ -145,10 +124,6 @@ class Plan:
         """Return the same as `taken` if all ranks have taken as many steps as one needed for a number of items.
 
         That is one range however many ranks there are. If the ranks are within a step, it is one for each.
-
-        Args:
-            rank: The rank.
-            turns: The number of its items; see `same_steps`.
         """
         world_size, size, _, _ = self.sharing
         full = self.full_steps * size

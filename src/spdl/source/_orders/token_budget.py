@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_choice, check_number, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, random_bits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, digest, random_bits
 
 Cost: TypeAlias = Literal["linear", "quadratic"]
 TooLong: TypeAlias = Literal["error", "drop"]
 
 
 class BudgetBatches:
-    """The batches of an epoch: which documents each holds, and the order of the batches.
+    """The batches of an epoch: which documents each holds, and the order of the batches; see `BucketedOrder`.
 
     The documents are sorted by length, longest first, and cut into buckets of similar length. All batches of a bucket
     have the same number of documents, give or take one, so their number does not depend on the epoch. An epoch shuffles
     the documents within each bucket, and the groups of batches.
-
-    Args:
-        lengths: The length of each document. It is not kept.
-        budget: The most tokens of a batch after padding.
-        group: How many batches belong to one step of all ranks.
-        multiple: Padded lengths are multiples of this.
-        max_padding: The largest share of padding in a bucket of several batches.
-        cost: How the cost of a batch follows from its padded length.
-        too_long: Whether documents that exceed the budget are an error, or left out.
-        seed: The run.
     """
 
     def __init__(
@@ -86,7 +73,7 @@ class BudgetBatches:
         self._groups = Recent(self._permute_groups)
         as_bytes = lengths.astype("<i8", copy=False).tobytes()
         self.name = (
-            f"{lengths.size} by lengths {blake2b(as_bytes, digest_size=6).hexdigest()}, tokens_per_batch={budget}, "
+            f"{lengths.size} by lengths {digest(as_bytes)}, tokens_per_batch={budget}, "
             f"multiple={multiple}, group={group}, max_padding={max_padding}, cost={cost}"
         )
 
@@ -94,7 +81,6 @@ class BudgetBatches:
         return int(self._firsts[-1])
 
     def take(self, epoch: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of the batches at some positions of an epoch."""
         check_positions(positions, len(self))
         groups, slots = np.divmod(positions, self._group)
         rest = len(self) % self._group
@@ -110,7 +96,6 @@ class BudgetBatches:
         return self._sorted[places]
 
     def batch(self, number: int, epoch: int) -> NDArray[np.int64]:
-        """Return the documents of a batch in an epoch."""
         if not 0 <= number < len(self):
             raise IndexError(f"batch {number} is out of range for {len(self)} batches")
         bucket = int(np.searchsorted(self._firsts, number, side="right")) - 1
@@ -144,8 +129,7 @@ def _make_buckets(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut lengths in falling order into buckets of as many full batches as `max_padding` allows, at least one.
 
-    Returns:
-        The bounds of the buckets, how many batches each has, and the longest length of each.
+    Return the bounds of the buckets, how many batches each has, and the longest length of each.
     """
     sums = np.concatenate([[0], np.cumsum(padded)])
     bounds, batches, longest = [0], [], []

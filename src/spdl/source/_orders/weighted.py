@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import Recent, check_positions, random_bits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from spdl.source._orders.order import Order, Recent, check_positions, digest, random_bits
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _LARGEST = 2**48
 
 
-class WeightedOrder:
+class WeightedOrder(Order):
     """Items drawn at random, the more often the higher their weight: for rare classes, say.
 
     With replacement, each draw is independent of the others, so an item may come several times in an epoch and another
@@ -72,9 +67,9 @@ class WeightedOrder:
         self._sums = np.cumsum(self._weights / self._weights.max())
         self._last = int(np.flatnonzero(self._weights)[-1])
         self._drawn = Recent(self._draw, kept=2)
-        digest = blake2b(self._weights.astype("<f8").tobytes(), digest_size=6).hexdigest()
+        weighed = f"by weights {digest(self._weights.astype('<f8').tobytes())}"
         with_or_without = "with" if self.replacement else "without"
-        self._name = f"{self._size} of {self._weights.size} by weights {digest}, {with_or_without} replacement"
+        self._name = f"{self._size} of {self._weights.size} {weighed}, {with_or_without} replacement"
 
     @property
     def fingerprint(self) -> str:
@@ -90,15 +85,6 @@ class WeightedOrder:
         return int(self._weights.size)
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
-        """Return the indices of the items at some positions of an epoch.
-
-        Args:
-            epoch: The pass over the data, from 0.
-            positions: An array of numbers from 0 to ``len(self) - 1``.
-
-        Raises:
-            IndexError: If they are others.
-        """
         check_positions(positions, self._size)
         if not self.replacement:
             return self._drawn(epoch)[positions]
@@ -121,17 +107,19 @@ class WeightedOrder:
         return f"WeightedOrder({self._name}, seed={self.seed})"
 
 
-def to_weights(argument: str, weights: object) -> NDArray[np.float64]:
-    """Return the weights as an array.
+def to_weights(argument: str, weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
+    """Return weights as an array. TypeError if they are not numbers.
 
-    Raises:
-        TypeError: If they are not numbers in one dimension.
-        ValueError: If they are empty, if one is negative, infinite or NaN, or if all are 0.
+    ValueError if they are empty, not in one dimension or not `size`, if one is negative, infinite or NaN, or if all are
+    0.
     """
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        refuse(TypeError, argument, "a sequence of numbers", weights, f"NumPy says: {error}.")
+        accepted = "a sequence of numbers" if size is None else f"a sequence of {size} numbers"
+        refuse(TypeError, argument, accepted, weights, f"NumPy says: {error}.")
+    if size is not None and values.shape != (size,):
+        refuse(ValueError, argument, f"{size} numbers, one for each {of}", weights, f"The shape is {values.shape}.")
     if values.ndim != 1 or not values.size:
         refuse(ValueError, argument, "at least one number, in one dimension", weights)
     if (bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0)))).size:

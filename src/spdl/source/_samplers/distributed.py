@@ -6,22 +6,13 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from spdl._check import check_flag, check_int, positive, refuse, show
 from spdl._locate import warn_caller
 
 
 def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remedy: str) -> None:
-    """Warn of a rank that gets nothing.
-
-    Args:
-        rank: The rank.
-        world_size: How many there are.
-        count: How many items they share.
-        called: The messages' word for the items.
-        remedy: The remedy, as a sentence.
-    """
+    """Warn of a rank that gets none of so many items, which the messages call so. The remedy is a sentence."""
     warn_caller(f"Rank {rank} of {world_size} gets none of the {count} {called}. {remedy}")
 
 
@@ -30,22 +21,20 @@ MOST_RANKS = 1 << 20
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the rank of this process and the number of ranks.
+    """Return the rank of this process and the number of ranks, which are looked for if both are None.
 
-    Args:
-        rank: The rank, or None to look for it.
-        world_size: The number of ranks, or None to look for it.
-
-    Raises:
-        TypeError: If one is given and is not an int.
-        ValueError: If only one is given or found, or if they do not fit each other.
+    TypeError if one is no int. ValueError if only one is given or found, or if they do not fit each other.
     """
     if (rank is None) != (world_size is None):
         given, missing = ("rank", "world_size") if world_size is None else ("world_size", "rank")
         refuse(ValueError, missing, f"given together with `{given}`", None, "Leave out both to have them found.")
     if rank is None or world_size is None:
         return find_in_torch() or _read_environment() or (0, 1)
-    world_size = check_int("world_size", world_size, least=1, most=MOST_RANKS)
+    return _check_rank(rank, world_size, MOST_RANKS)
+
+
+def _check_rank(rank: int, world_size: int, most: int | None = None) -> tuple[int, int]:
+    world_size = check_int("world_size", world_size, least=1, most=most)
     rank = check_int("rank", rank, least=None)
     if not 0 <= rank < world_size:
         refuse(ValueError, "rank", f"from 0 to {world_size - 1} with `world_size={world_size}`", rank)
@@ -91,42 +80,21 @@ def _read_environment() -> tuple[int, int] | None:
     return rank, world_size
 
 
-class RankPart(NamedTuple):
-    """The positions ``range(rank, total, world_size)``."""
+def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> range:
+    """Return one rank's part of `size` items, which messages call `unit`.
 
-    rank: int
-    total: int
-    world_size: int
-
-    @property
-    def positions(self) -> range:
-        """The positions that this rank takes."""
-        return range(*self)
-
-
-def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> RankPart:
-    """Return one rank's part of `size` items.
-
-    Args:
-        size: The number of items that all ranks share.
-        rank: The number of this rank.
-        world_size: The number of ranks.
-        drop_last: Whether to leave out the last few items, so that all ranks take the same number.
-        unit: The name of the items in messages.
+    With `drop_last`, the last few items are left out, so that all ranks take the same number.
     """
-    world_size = positive("world_size", world_size)
-    rank = check_int("rank", rank, least=None)
-    if not 0 <= rank < world_size:
-        refuse(ValueError, "rank", f"from 0 to {world_size - 1} with `world_size={world_size}`", rank)
+    rank, world_size = _check_rank(rank, world_size)
     if not drop_last:
         if rank >= size:
             warn_of_idle_rank(rank, world_size, size, unit, "Take fewer ranks, or share the items by an EpochSampler.")
-        return RankPart(rank, size, world_size)
+        return range(rank, size, world_size)
     if size < world_size:
         remedy = "Pass `ddp_drop_last_distributed_round=False` to let some ranks take nothing."
         accepted = f"at most {size}, the number of {unit}: fewer than one for each rank would all be dropped"
         refuse(ValueError, "world_size", accepted, world_size, remedy)
-    return RankPart(rank, size - size % world_size, world_size)
+    return range(rank, size - size % world_size, world_size)
 
 
 def warn_of_dropped(size: int, world_size: int, unit: str) -> None:
@@ -146,15 +114,8 @@ _MOST_WORKERS = 1 << 20
 def find_part(rank: int | None, world_size: int | None, worker: int | None, num_workers: int | None) -> tuple[int, int]:
     """Return the number of this worker among the workers of all ranks, and how many they are.
 
-    Args:
-        rank: The rank, or None to look for it; see `find_rank`.
-        world_size: The number of ranks.
-        worker: The number of the worker, or None to ask PyTorch's DataLoader.
-        num_workers: The number of workers of each rank.
-
-    Raises:
-        TypeError: If one is given and is not an int.
-        ValueError: If only one of a pair is given, or if they do not fit each other.
+    Without a rank, `find_rank` looks for it; without a worker, PyTorch's DataLoader is asked. TypeError if one is no
+    int; ValueError if only one of a pair is given, or if they do not fit each other.
     """
     rank, world_size = find_rank(rank, world_size)
     if (worker is None) != (num_workers is None):
@@ -199,7 +160,7 @@ class DistributedDeterministicSampler:
     def __init__(self, n: int, /, *, rank: int, world_size: int, ddp_drop_last_distributed_round: bool = True) -> None:
         n = positive("n", n)
         drop_last = check_flag("ddp_drop_last_distributed_round", ddp_drop_last_distributed_round)
-        self._indices = make_shard(n, rank, world_size, drop_last=drop_last, unit="items").positions
+        self._indices = make_shard(n, rank, world_size, drop_last=drop_last, unit="items")
         if drop_last:
             warn_of_dropped(n, world_size, "items")
 

@@ -180,7 +180,7 @@ class EpochSampler:
                 f"The positions of {self.order!r} are batches, so there are no single indices to yield: iterate over "
                 "`batch_sampler` of this EpochSampler, which yields the indices of each batch."
             )
-        return self._passes.iterate(position)
+        return self._passes.iterate(lambda begun: begun.iterate(position))
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next pass.
@@ -381,7 +381,7 @@ class EpochBatchSampler:
             TypeError, ValueError: If `position` is not an int of at least 0.
         """
         position = check_int("position", position, least=0)
-        return self._passes.iterate_batches(position)
+        return self._passes.iterate(lambda begun: begun.iterate_batches(position))
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next pass; see `EpochSampler.set_epoch`.
@@ -449,15 +449,10 @@ class EpochBatchSampler:
 
 
 def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[MixedOrder, EpochState]:
-    """Return a mix as a state lets it continue, and how far it is.
+    """Return a mix as a state, of this mix or of an earlier stage, lets it continue, and how far it is.
 
-    Args:
-        order: The mix that the sampler was given.
-        state: A state of this mix or of an earlier stage.
-        data: The end of the sampler's fingerprint, which names the data.
-
-    Raises:
-        ValueError: If the state is of a later stage, or this one cannot continue exactly from an earlier one.
+    `data` is the end of the sampler's fingerprint, which names the data. ValueError if the state is of a later stage,
+    or this one cannot continue exactly from an earlier one.
     """
     assert state.mix is not None
     try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -15,19 +15,14 @@ from spdl.source._orders.order import EpochOrder, makes_batches, ranges_of_chunk
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
 
+T = TypeVar("T")
+
 
 class EpochPass:
     """The items that a rank takes in an epoch and that it had not received when the pass began.
 
-    An item has two numbers: its turn among all that the plan gives to the rank, and its place in this pass.
-
-    Args:
-        order: Which index comes at which position of the epoch.
-        epoch: The epoch.
-        plan: Which positions the rank takes.
-        rank: The rank.
-        received: The turns of the items that the rank has received before.
-        others_behind: Whether others may have a batch left of the epoch before, which this rank has ended.
+    An item has two numbers: its turn among all that the plan gives to the rank, and its place in this pass. `received`
+    are turns. Others may be behind: they may have a batch left of the epoch before, which this rank has ended.
     """
 
     def __init__(
@@ -50,10 +45,7 @@ class EpochPass:
     def state(self, fingerprint: str, places: Ranges, former: EpochState | None = None) -> dict[str, Any]:
         """Return the state of a consumer that has received the items at some places of the pass.
 
-        Args:
-            fingerprint: The text that names the order and the data.
-            places: The places.
-            former: The state that the pass began from, if it may have been in another stage of a mix.
+        `former` is the state that the pass began from, if it may have been in another stage of a mix.
         """
         received = self._received.union(*(self._turns.parts([(start, stop)]) for start, stop in places.runs))
         return write_state(
@@ -82,7 +74,6 @@ class EpochPass:
         return progress_of(self.order, self.epoch, min(position, self.plan.size)).write()
 
     def iterate(self, place: int) -> Iterator[int]:
-        """Yield the indices of the items from a place on."""
         self.taken = min(place, len(self))
         for start, stop in ranges_of_chunks(len(self), place):
             for index in self._indices(start, stop):
@@ -119,7 +110,6 @@ class EpochPass:
         return Ranges(found)
 
     def count_batches(self) -> int:
-        """Return the number of batches of the pass."""
         return len(self._steps())
 
     def _steps(self) -> Ranges:
@@ -150,22 +140,14 @@ def delivered_by_all(state: EpochState) -> Ranges:
 
 
 def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
-    """Return the pass that a rank's state begins.
-
-    Raises:
-        ValueError: If it is not the state of one rank.
-    """
+    """Return the pass that a state begins. ValueError if it is not the state of one rank."""
     if state.rank is None:
         raise ValueError("`state` must be one that state_dict() returned, not what merge_states() made of several.")
     return EpochPass(order, state.epoch, state.plan, state.rank, state.received, others_behind=state.others_behind)
 
 
 def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Ranges:
-    """Return the set of the first places and some ranges.
-
-    Raises:
-        TypeError, ValueError: If they are not ints, or not below `length`.
-    """
+    """Return the first places and some ranges as a set. TypeError or ValueError if they are no ints up to `length`."""
     ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
     places = Ranges([(0, check_int("received", received, least=0)), *ranges])
     if places.stop > length:
@@ -176,11 +158,7 @@ def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, uni
 class SamplerPasses:
     """The passes of one rank, epoch after epoch: which one is under way and which one begins next.
 
-    Args:
-        order: Which index comes at which position of an epoch.
-        plan: Which positions the rank takes of a whole epoch.
-        rank: The rank.
-        found_rank: Whether the rank was found and not given, so that it may turn out to be another.
+    A rank that was found, and not given, may turn out to be another.
     """
 
     def __init__(self, order: EpochOrder, plan: Plan, rank: int, *, found_rank: bool) -> None:
@@ -202,30 +180,26 @@ class SamplerPasses:
         current = self._current
         return self._next if current is None or current.ended or self._before == (current, current.taken) else current
 
-    def begin(self) -> EpochPass:
-        """Begin the next pass."""
-        if self._found_rank:
-            check_rank_found(self._rank, self._plan.sharing.world_size)
-        begun = self._current = self._next
-        self._next = self._make(begun.epoch + 1)
-        self._chosen = False
-        return begun
-
     def following(self, ended: EpochPass) -> EpochPass:
         """Return the pass that follows one, whatever other iterators have begun since."""
         if self._chosen:
             return self._next
         return self._make(ended.epoch + 1, others_behind=not ended.plan.ends_with_others(self._rank))
 
-    def iterate(self, place: int) -> Iterator[int]:
-        """Return an iterator that begins the next pass when its first index is taken, from a place on."""
-        self._announce()
-        return self._iterate(place)
+    def iterate(self, read: Callable[[EpochPass], Iterator[T]]) -> Iterator[T]:
+        """Return an iterator that begins the next pass when what is read of it is first asked for."""
+        self._before = None if self._current is None else (self._current, self._current.taken)
+        return self._iterate(read)
 
-    def iterate_batches(self, number: int) -> Iterator[list[int]]:
-        """Return an iterator that begins the next pass when its first batch is taken, from one on."""
-        self._announce()
-        return self._iterate_batches(number)
+    def _iterate(self, read: Callable[[EpochPass], Iterator[T]]) -> Iterator[T]:
+        if self._found_rank:
+            check_rank_found(self._rank, self._plan.sharing.world_size)
+        begun = self._current = self._next
+        self._next = self._make(begun.epoch + 1)
+        self._chosen = False
+        yield from read(begun)
+        if begun is self._current and not begun.plan.ends_with_others(self._rank):
+            self._next = self._make(self._next.epoch, others_behind=True)
 
     def choose(self, epoch: int) -> None:
         """Make the next pass one of an epoch: a whole one, unless a part of the epoch is next already."""
@@ -239,27 +213,9 @@ class SamplerPasses:
         self._order, self._plan = order, plan
 
     def resume(self, epoch: int, plan: Plan, received: Ranges, *, others_behind: bool) -> None:
-        """Make the next pass one over a part of an epoch."""
         self._next = EpochPass(self._order, epoch, plan, self._rank, received, others_behind=others_behind)
         self._current = None
         self._chosen = True
-
-    def _announce(self) -> None:
-        self._before = None if self._current is None else (self._current, self._current.taken)
-
-    def _iterate(self, place: int) -> Iterator[int]:
-        begun = self.begin()
-        yield from begun.iterate(place)
-        self._note_end(begun)
-
-    def _iterate_batches(self, number: int) -> Iterator[list[int]]:
-        begun = self.begin()
-        yield from begun.iterate_batches(number)
-        self._note_end(begun)
-
-    def _note_end(self, ended: EpochPass) -> None:
-        if ended is self._current and not ended.plan.ends_with_others(self._rank):
-            self._next = self._make(self._next.epoch, others_behind=True)
 
     def _make(self, epoch: int, *, others_behind: bool = False) -> EpochPass:
         return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY, others_behind=others_behind)
@@ -270,33 +226,24 @@ _VERSION = 1
 
 
 class EpochState(NamedTuple):
-    """How far the ranks have come in an epoch.
-
-    Attributes:
-        fingerprint: The text that names the order and the data.
-        size: The number of positions of an epoch.
-        epoch: The epoch.
-        sharing: How the ranks share the positions that are not in `delivered`.
-        rank: Whose items `received` counts; None if `delivered` says everything.
-        delivered: The positions of the epoch that were delivered before that sharing began.
-        received: The items that the rank has received since then, by their numbers among all that it takes.
-        others_behind: Whether other ranks may have a batch left of the epoch before, which had one less on this rank.
-        mix: The order's record of a stage of a mix, if it is one.
-    """
-
     fingerprint: str
     size: int
     epoch: int
     sharing: Sharing
+    """How the ranks share the positions that are not in `delivered`."""
     rank: int | None
+    """Whose items `received` counts; None if `delivered` says everything."""
     delivered: Ranges
+    """The positions of the epoch that were delivered before that sharing began."""
     received: Ranges
+    """The items that the rank has received since then, by their numbers among all that it takes."""
     others_behind: bool = False
+    """Whether other ranks may have a batch left of the epoch before, which had one less on this rank."""
     mix: dict[str, Any] | None = None
+    """The order's record of a stage of a mix, if it is one."""
 
     @property
     def plan(self) -> Plan:
-        """The sharing in progress."""
         return Plan(self.size, self.delivered, self.sharing)
 
 
@@ -321,11 +268,9 @@ def write_state(state: EpochState) -> dict[str, Any]:
 
 
 def read_state(state: object, argument: str = "state") -> EpochState:
-    """Return what `write_state` wrote.
+    """Return what `write_state` wrote. TypeError if it is not a dict.
 
-    Raises:
-        TypeError: If it is not a dict.
-        ValueError: If it is the state of something else, or of a newer version, or incomplete.
+    ValueError if it is the state of something else, or of a newer version, or incomplete.
     """
     if not isinstance(state, dict):
         raise TypeError(f"`{argument}` must be a dict that state_dict() returned, got {show(state)}.")

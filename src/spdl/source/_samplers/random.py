@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, positive, refuse
+from spdl.source._orders.weighted import to_weights
 from spdl.source._samplers.distributed import make_shard
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class DistributedRandomSampler:
@@ -62,7 +60,12 @@ class DistributedRandomSampler:
     ) -> None:
         self._size = positive("n", n)
         num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
-        self._probabilities = None if weights is None else _to_probabilities(weights, self._size)
+        self._probabilities: NDArray[np.float64] | None = None
+        if weights is not None:
+            chances = to_weights("weights", weights, self._size)
+            # Divided by the largest first, since the sum of finite numbers may be infinite.
+            chances /= chances.max()
+            self._probabilities = chances / chances.sum()
         if weights is None and num_draws > self._size:
             remedy = "Each is drawn once. Pass `weights`, such as `[1.0] * n`, to draw items several times."
             refuse(ValueError, "num_draws", f"at most the {self._size} items of the dataset", num_draws, remedy)
@@ -82,7 +85,7 @@ class DistributedRandomSampler:
         self._seed = check_int("seed", seed, least=0)
 
     def __iter__(self) -> Iterator[int]:
-        rank, total, world_size = self._shard
+        rank, total, world_size = self._shard.start, self._shard.stop, self._shard.step
         drawn = np.random.default_rng(self._seed).choice(
             self._size, size=total, replace=self._probabilities is not None, p=self._probabilities
         )
@@ -90,22 +93,4 @@ class DistributedRandomSampler:
         return iter(drawn[rank::world_size].tolist())
 
     def __len__(self) -> int:
-        return len(self._shard.positions)
-
-
-def _to_probabilities(weights: Sequence[float], size: int) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        refuse(TypeError, "weights", f"a sequence of {size} numbers", weights, f"NumPy says: {error}.")
-    if values.shape != (size,):
-        refuse(ValueError, "weights", f"{size} numbers, one for each item", weights, f"The shape is {values.shape}.")
-    if bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist():
-        refuse(ValueError, f"weights[{bad[0]}]", "finite and at least 0", float(values[bad[0]]))
-    # Divide by the largest first, since the sum of finite numbers may be infinite.
-    largest = values.max()
-    if largest == 0:
-        refuse(ValueError, "weights", "numbers, at least one above 0", weights)
-    values = values / largest
-    probabilities: NDArray[np.float64] = values / values.sum()
-    return probabilities
+        return len(self._shard)

@@ -1,20 +1,19 @@
-"""Whose turn it is in a mix by tokens."""
+"""Whose turn it is in a mix: by tokens, or by items."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from math import gcd
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._random_key import random_key
-from spdl.source._orders.order import Recent, random_bits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from spdl.source._orders.order import KeyedPermutation, Recent, random_bits
 
 Take: TypeAlias = "Callable[[int, NDArray[np.int64]], NDArray[np.int64]]"
 """Returns the items of a part at some of its draws."""
@@ -32,19 +31,15 @@ _DIGESTED = 2**16
 
 
 class Anchor(NamedTuple):
-    """The beginning of a segment of the line of all tokens.
-
-    Attributes:
-        first: Its first turn.
-        number: The number of the segment.
-        drawn: How many turns each part has had before.
-        tokens: How many tokens each part has had before.
-    """
+    """The beginning of a segment of the line of all tokens."""
 
     first: int
+    """Its first turn."""
     number: int
     drawn: tuple[int, ...]
+    """How many turns each part has had before."""
     tokens: tuple[int, ...]
+    """How many tokens each part has had before."""
 
 
 class _Segment(NamedTuple):
@@ -67,12 +62,6 @@ class TokenTurns:
 
     The place of a turn on the lines depends on the lengths of all documents before it. So a place that was not visited
     yet is found by going there from the nearest known place before, and places that were passed are remembered.
-
-    Args:
-        weights: The weight of each part.
-        lengths: The number of tokens of each item of each part.
-        take: Which item of a part comes at which of its draws.
-        seed: The mix.
     """
 
     def __init__(self, weights: NDArray[np.float64], lengths: Sequence[NDArray[Any]], take: Take, seed: int) -> None:
@@ -102,12 +91,10 @@ class TokenTurns:
 
     @property
     def name(self) -> str:
-        """The proportions and the lengths, as a text."""
         shares = ":".join(map(repr, self._given))
         return f"{shares} by tokens of lengths {digest_lengths(self._lengths)}"
 
     def take(self, turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each turn the part that has it, and how many turns that part has had before."""
         parts, draws = np.empty_like(turns), np.empty_like(turns)
         left = np.ones(turns.shape, dtype=np.bool_)
         while left.any():
@@ -120,7 +107,6 @@ class TokenTurns:
         return parts, draws
 
     def drawn(self, turn: int) -> NDArray[np.int64]:
-        """Return how many turns each part has had before one."""
         anchor = self._find(turn)
         parts = self._segments(anchor).parts[: turn - anchor.first]
         return np.array(anchor.drawn, dtype=np.int64) + np.bincount(parts, minlength=len(self._lengths))
@@ -135,16 +121,11 @@ class TokenTurns:
         return tokens
 
     def certain(self, left: NDArray[np.int64]) -> int:  # noqa: ARG002 - as the other kind of turns has it.
-        """Return a number of turns in which no part draws more than it has left."""
         return 0
 
     def known_before(self, turn: int) -> Anchor:
         """Return the last place before a turn from which the way to it is known."""
         return self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
-
-    def know(self, anchor: Anchor) -> None:
-        """Continue from a place that the same mix has found before."""
-        self._add(anchor)
 
     def _find(self, turn: int) -> Anchor:
         """Return the beginning of the segment that a turn is in."""
@@ -153,9 +134,10 @@ class TokenTurns:
             following = self._segments(anchor).following
             if turn < following.first:
                 return anchor
-            self._add(following)
+            self.know(following)
 
-    def _add(self, anchor: Anchor) -> None:
+    def know(self, anchor: Anchor) -> None:
+        """Note a place that this mix, also in an earlier run, has found."""
         with self._adding:
             # Another thread may have been here.
             place = bisect_left(self._anchors, anchor)
@@ -215,3 +197,74 @@ def digest_lengths(lengths: Sequence[NDArray[Any]]) -> str:
         some = each if each.size <= _COMPARED else each[:: each.size // _DIGESTED]
         digest.update(f"{each.size}:".encode() + some.astype("<i8").tobytes())
     return digest.hexdigest()
+
+
+# How finely weights are distinguished, and how many draws hold them exactly.
+_MOST_SLOTS = 65_536
+_FEWEST_SLOTS = 1024
+
+
+class ItemTurns:
+    """Turns by items: rounds in which the proportions of draws are exact."""
+
+    def __init__(self, weights: NDArray[np.float64], seed: int) -> None:
+        self._seed = seed
+        self._slots = _to_slots(weights)
+        self._bounds = np.cumsum(self._slots)
+        self.round = int(self._bounds[-1])
+        self._rounds = Recent(self._make_round)
+
+    @property
+    def name(self) -> str:
+        """The proportions, as a text."""
+        return ":".join(map(str, (self._slots // gcd(*self._slots.tolist())).tolist()))
+
+    def take(self, turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each turn the part that has it, and how many turns that part has had before."""
+        rounds, places = np.divmod(turns, self.round)
+        chosen, draws = np.empty_like(places), np.empty_like(places)
+        for number in np.unique(rounds).tolist():
+            here = rounds == number
+            parts, before = self._rounds(number)
+            chosen[here] = parts[places[here]]
+            draws[here] = before[places[here]]
+        draws += rounds * self._slots[chosen]
+        return chosen, draws
+
+    def drawn(self, turn: int) -> NDArray[np.int64]:
+        """Return how many turns each part has had before one."""
+        number, place = divmod(turn, self.round)
+        parts, _ = self._rounds(number)
+        return number * self._slots + np.bincount(parts[:place], minlength=self._slots.size)
+
+    def certain(self, left: NDArray[np.int64]) -> int:
+        """Return a number of turns in which no part draws more than it has left."""
+        return int((left[self._slots > 0] // self._slots[self._slots > 0]).min()) * self.round
+
+    def _make_round(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each draw of a round whose turn it is, and how many turns in the round it has had before."""
+        order = KeyedPermutation(self.round, seed=random_key(self._seed, -11, 0), epoch=number)[:]
+        parts = np.searchsorted(self._bounds, order, side="right").astype(np.int64, copy=False)
+        before = np.empty_like(parts)
+        # Sorted by part, the draws of each part follow each other.
+        before[np.argsort(parts, kind="stable")] = np.arange(self.round) - np.repeat(
+            self._bounds - self._slots, self._slots
+        )
+        return parts, before
+
+
+def _to_slots(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many draws of each round belong to each dataset."""
+    if (weights == np.floor(weights)).all() and weights.sum() < 2**53:
+        exact = weights.astype(np.int64)
+        exact //= gcd(*exact.tolist())
+        if (total := int(exact.sum())) <= _MOST_SLOTS:
+            # More draws than that, so that datasets do not simply take turns.
+            return exact * -(-_FEWEST_SLOTS // total)
+    shares = weights / weights.max()
+    shares = shares / shares.sum() * _MOST_SLOTS
+    slots: NDArray[np.int64] = np.maximum(np.floor(shares).astype(np.int64), (weights > 0).astype(np.int64))
+    missing = _MOST_SLOTS - int(slots.sum())
+    if missing > 0:
+        slots[np.argsort(slots - shares, kind="stable")[:missing]] += 1
+    return slots
