@@ -153,10 +153,7 @@ class VideoFolder(ClassFolder[MediaSample]):
         root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as videos, in any case. None means the endings of common containers,
             such as .mp4, .mkv, .webm, .mov and .avi.
-        is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
-        allow_empty: Whether a class may have no video.
-        hidden: Whether files and folders count whose names begin with a dot.
-        class_to_idx: The numbers of the classes by the names of their folders. None numbers all folders.
+        is_valid_file, allow_empty, hidden, class_to_idx: As for `ImageFolder`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError, NotADirectoryError: As `ImageFolder`.
@@ -196,10 +193,7 @@ class AudioFolder(ClassFolder[MediaSample]):
         root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as sounds, in any case. None means the endings of common containers,
             such as .wav, .flac, .mp3, .ogg, .opus and .m4a.
-        is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
-        allow_empty: Whether a class may have no sound.
-        hidden: Whether files and folders count whose names begin with a dot.
-        class_to_idx: The numbers of the classes by the names of their folders. None numbers all folders.
+        is_valid_file, allow_empty, hidden, class_to_idx: As for `ImageFolder`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError, NotADirectoryError: As `ImageFolder`.
@@ -237,10 +231,7 @@ class ArrayFolder(ClassFolder[ArraySample]):
     Args:
         root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as arrays, in any case. None are .npy and .npz.
-        is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
-        allow_empty: Whether a class may have no array.
-        hidden: Whether files and folders count whose names begin with a dot.
-        class_to_idx: The numbers of the classes by the names of their folders. None numbers all folders.
+        is_valid_file, allow_empty, hidden, class_to_idx: As for `ImageFolder`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError, NotADirectoryError: As `ImageFolder`.
@@ -328,12 +319,8 @@ class ImageFolder(ClassFolder[ImageSample]):
 def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]]:
     """Return the URL that the files begin with, and for each class the URLs of its files, in the order of `list_files`.
 
-    The store is listed once.
-
-    Raises:
-        FileNotFoundError: If there is nothing, or no folder.
-        NotADirectoryError: If it is not a folder.
-        OSError: If the store cannot be listed.
+    The store is listed once. FileNotFoundError if there is nothing, or no folder; NotADirectoryError if it is no
+    folder.
     """
     from spdl.store import split_url  # noqa: PLC0415 - only for those who have a URL.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from spdl._check import refuse
@@ -17,12 +17,8 @@ def fingerprint(kind: str, size: int, describe: Callable[[int], str], more: Iter
     """Return a short text that is the same for the same samples in the same order, wherever they are stored.
 
     It looks at 1,024 samples, spread evenly, so it takes no longer for a large dataset, and may miss a small change.
-
-    Args:
-        kind: The kind of the dataset.
-        size: The number of samples.
-        describe: Returns a sample's name and label as a text that does not depend on the machine.
-        more: Further texts that count, such as the names of the classes.
+    `describe` returns a sample's name and label as a text that does not depend on the machine. Further texts count,
+    too, such as the names of the classes.
     """
     hasher = hashlib.sha256(f"{kind}\n{size}\n".encode())
     last = max(min(_SAMPLED, size) - 1, 1)
@@ -121,9 +117,7 @@ class MediaSample(NamedTuple):
 def find_classes(root: str, *, hidden: bool) -> list[str]:
     """Return the sorted names of the folders in a folder.
 
-    Raises:
-        FileNotFoundError: If it does not exist, or has no folder.
-        NotADirectoryError: If it is not a folder.
+    FileNotFoundError if it does not exist, or has no folder; NotADirectoryError if it is not a folder.
     """
     try:
         with os.scandir(root) as entries:
@@ -140,11 +134,7 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
 
 
 def check_extensions(extensions: Any) -> tuple[str, ...] | None:
-    """Return the endings of file names that a user accepts, in lower case; None if the user gives none.
-
-    Raises:
-        TypeError, ValueError: If they are not endings.
-    """
+    """Return the endings of file names that a user accepts, in lower case; None if the user gives none."""
     if extensions is None:
         return None
     accepted = "endings of file names, such as ('.jpg', '.png'), or None"
@@ -161,9 +151,7 @@ def list_files(folder: str, *, hidden: bool) -> list[str]:
     """Return the paths of all files below a folder, in the sorted order of the folders' paths and then of the names.
 
     A pipe, a socket or a device is not a file. A link to nothing is listed, so that it is missed when it is read.
-
-    Raises:
-        ValueError: If a link leads back to a folder around it.
+    ValueError if a link leads back to a folder around it.
     """
     found: list[tuple[str, list[str]]] = []
     # The folders still to list, each with the identities of those around it.
@@ -190,7 +178,34 @@ def list_files(folder: str, *, hidden: bool) -> list[str]:
 
 
 _TRIPLES = "triples (path, window, label)"
-_TRIPLE = 3
+_PAIRS = "pairs (path, label)"
+
+
+def _number(classes: Sequence[str] | None) -> tuple[list[str] | None, dict[str, int]]:
+    names = None if classes is None else list(classes)
+    numbers = {name: number for number, name in enumerate(names or ())}
+    if len(numbers) != len(names or ()):
+        refuse(ValueError, "classes", "names that differ from each other", classes)
+    return names, numbers
+
+
+def _checked(
+    items: Any, accepted: str, classes: list[str] | None, numbers: dict[str, int]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield items with paths as str, and numbers in the place of labels if there are classes."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        refuse(TypeError, "items", accepted, items)
+    for position, item in enumerate(items):
+        if not isinstance(item, tuple | list) or len(item) != accepted.count(",") + 1:
+            refuse(TypeError, f"items[{position}]", f"one of the {accepted}", item)
+        file, *window, label = item
+        if classes is not None:
+            if label not in numbers:
+                what = accepted.partition("s ")[0]
+                refuse(ValueError, f"items[{position}]", f"a {what} whose label is one of {classes}", item)
+            label = numbers[label]
+        yield os.fspath(file) if isinstance(file, os.PathLike) else file, *window, label
+
 
 # In seconds; moments are compared as fractions with a denominator of at most 10**6. A little less for rounding.
 _SHORTEST = 0.999e-6
@@ -223,20 +238,11 @@ class MediaList(Samples[MediaSample]):
     """
 
     def __init__(self, items: Iterable[tuple[Any, Any, Any]], *, classes: Sequence[str] | None = None) -> None:
-        _check_items(items, _TRIPLES)
-        self.classes = None if classes is None else list(classes)
-        numbers = {} if self.classes is None else {name: number for number, name in enumerate(self.classes)}
-        if self.classes is not None and len(numbers) != len(self.classes):
-            refuse(ValueError, "classes", "names that differ from each other", classes)
-        self._items: list[tuple[Any, tuple[float, float] | None, Any]] = []
-        for position, item in enumerate(items):
-            media, window, label = _to_triple(position, item)
-            if self.classes is not None:
-                if label not in numbers:
-                    refuse(ValueError, f"items[{position}]", f"a triple whose label is one of {self.classes}", item)
-                label = numbers[label]
-            media = os.fspath(media) if isinstance(media, os.PathLike) else media
-            self._items.append((media, _to_window(position, window), label))
+        self.classes, numbers = _number(classes)
+        self._items: list[tuple[Any, tuple[float, float] | None, Any]] = [
+            (media, _to_window(position, window), label)
+            for position, (media, window, label) in enumerate(_checked(items, _TRIPLES, self.classes, numbers))
+        ]
 
     def fingerprint(self) -> str:
         """Return a short text that identifies the parts of files and their order."""
@@ -259,17 +265,6 @@ class MediaList(Samples[MediaSample]):
         return media if isinstance(media, str) else f"media {index}"
 
 
-def _check_items(items: Any, accepted: str) -> None:
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        refuse(TypeError, "items", accepted, items)
-
-
-def _to_triple(position: int, item: Any) -> tuple[Any, Any, Any]:
-    if not isinstance(item, tuple | list) or len(item) != _TRIPLE:
-        refuse(TypeError, f"items[{position}]", f"one of the {_TRIPLES}", item)
-    return item[0], item[1], item[2]
-
-
 def _to_window(position: int, window: Any) -> tuple[float, float] | None:
     if window is None:
         return None
@@ -286,10 +281,6 @@ def _to_window(position: int, window: Any) -> tuple[float, float] | None:
             ValueError, name, f"{accepted}, with 0 <= start < end <= {_LARGEST}, a microsecond or more apart", window
         )
     return start, end
-
-
-_PAIRS = "pairs (path, label)"
-_PAIR = 2
 
 
 class ImageList(Samples[ImageSample]):
@@ -318,20 +309,11 @@ class ImageList(Samples[ImageSample]):
     """
 
     def __init__(self, items: Iterable[tuple[Any, Any]], *, classes: Sequence[str] | None = None) -> None:
-        _check_items(items, _PAIRS)
-        self.classes = None if classes is None else list(classes)
-        numbers = {} if self.classes is None else {name: number for number, name in enumerate(self.classes)}
-        if self.classes is not None and len(numbers) != len(self.classes):
-            refuse(ValueError, "classes", "names that differ from each other", classes)
+        self.classes, numbers = _number(classes)
         self._images: list[Any] = []
         self._labels: list[Any] = []
-        for position, item in enumerate(items):
-            image, label = _to_pair(position, item)
-            if self.classes is not None:
-                if label not in numbers:
-                    refuse(ValueError, f"items[{position}]", f"a pair whose label is one of {self.classes}", item)
-                label = numbers[label]
-            self._images.append(os.fspath(image) if isinstance(image, os.PathLike) else image)
+        for image, label in _checked(items, _PAIRS, self.classes, numbers):
+            self._images.append(image)
             self._labels.append(label)
 
     def fingerprint(self) -> str:
@@ -350,9 +332,3 @@ class ImageList(Samples[ImageSample]):
     def _name(self, index: int) -> str:
         image = self._images[index]
         return image if isinstance(image, str) else f"image {index}"
-
-
-def _to_pair(position: int, item: Any) -> tuple[Any, Any]:
-    if not isinstance(item, tuple | list) or len(item) != _PAIR:
-        refuse(TypeError, f"items[{position}]", f"one of the {_PAIRS}", item)
-    return item[0], item[1]

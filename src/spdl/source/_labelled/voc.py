@@ -42,27 +42,18 @@ class _Voc(Samples[dict[str, Any]]):
         if not self._names:
             refuse(ValueError, "image_set", "a list with names of images", str(path))
 
-    def _describe(self, index: int) -> str:
-        return self._names[index]
-
-    def _make(self, name: str) -> dict[str, Any]:
-        raise NotImplementedError
-
     def fingerprint(self) -> str:
         """Return a short text that says which images these are, wherever the folder is."""
-        return fingerprint(type(self).__name__, len(self), self._describe, [self.image_set])
+        return fingerprint(type(self).__name__, len(self), self._names.__getitem__, [self.image_set])
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def _sample(self, position: int) -> dict[str, Any]:
-        return self._make(self._names[position])
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({shown_place(self.root)!r}): {len(self)} images of {self.image_set}"
 
-    def _image(self, name: str) -> str:
-        return str(Path(self.root, "JPEGImages", f"{name}.jpg"))
+    def _image(self, position: int) -> str:
+        return str(Path(self.root, "JPEGImages", f"{self._names[position]}.jpg"))
 
 
 class VOCSegmentation(_Voc):
@@ -103,9 +94,9 @@ class VOCSegmentation(_Voc):
         super().__init__(root, image_set)
         self.masks = check_str("masks", masks)
 
-    def _make(self, name: str) -> dict[str, Any]:
-        path = self._image(name)
-        return {"image": path, "mask": str(Path(self.root, self.masks, f"{name}.png")), "path": path}
+    def _sample(self, position: int) -> dict[str, Any]:
+        path = self._image(position)
+        return {"image": path, "mask": str(Path(self.root, self.masks, f"{self._names[position]}.png")), "path": path}
 
 
 class VOCDetection(_Voc):
@@ -165,8 +156,8 @@ class VOCDetection(_Voc):
         self._labels = {name: label for label, name in enumerate(self.classes, first_label)}
         self._difficult = check_flag("difficult", difficult)
 
-    def _make(self, name: str) -> dict[str, Any]:
-        path = Path(self.root, "Annotations", f"{name}.xml")
+    def _sample(self, position: int) -> dict[str, Any]:
+        path = Path(self.root, "Annotations", f"{self._names[position]}.xml")
         try:
             root = ET.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities.
         except (ET.ParseError, ValueError, LookupError) as error:
@@ -179,7 +170,7 @@ class VOCDetection(_Voc):
             if self._difficult or not _is_difficult(each, where):
                 boxes.append(_box(each, where))
                 labels.append(self._label(_text(each, "name", where), where))
-        image = self._image(name)
+        image = self._image(position)
         return {"image": image, "boxes": boxes, "labels": labels, "path": image}
 
     def _label(self, name: str, where: str) -> int:
