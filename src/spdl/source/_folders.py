@@ -54,13 +54,10 @@ class LocalDirectory:
         self._paths = self._sorted
 
     def shuffle(self, seed: int) -> None:
-        """Put the paths into an order that depends only on the seed, not on their current order.
-
-        Args:
-            seed: Any int, for `random.Random`.
+        """Put the paths into an order that depends only on the seed, any int, not on their current order.
 
         Raises:
-            TypeError: If `seed` is not an int.
+            TypeError: If it is no int.
         """
         self._paths = shuffled(self._sorted, seed)
 
@@ -120,13 +117,10 @@ class ImageNet:
         self._sorted = self._items = _list_photos(self.root / split)
 
     def shuffle(self, seed: int) -> None:
-        """Put the photos into an order that depends only on the seed, not on their current order.
-
-        Args:
-            seed: Any int, for `random.Random`.
+        """Put the photos into an order that depends only on the seed, any int, not on their current order.
 
         Raises:
-            TypeError: If `seed` is not an int.
+            TypeError: If it is no int.
         """
         self._items = shuffled(self._sorted, seed)
 

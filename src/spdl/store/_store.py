@@ -82,10 +82,7 @@ class Store(Protocol):
     """
 
     def size(self, path: str) -> int:
-        """Return the number of bytes of an object.
-
-        Args:
-            path: Which object.
+        """Return the number of bytes of the object of a path.
 
         Raises:
             FileNotFoundError: If there is none.
@@ -106,10 +103,7 @@ class Store(Protocol):
         """
 
     def get(self, path: str) -> Buffer:
-        """Return the content of an object, which is of one version.
-
-        Args:
-            path: Which object.
+        """Return the content of the object of a path, which is of one version.
 
         Returns:
             A read-only buffer, such as bytes or a memoryview. Other callers of a `CachedStore` may be given the same

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class BlockShuffledOrder(Order):
         slots, offsets = layout.slots(shuffled)
         return layout.blocks(slots) + offsets
 
-    def _lay_out(self, epoch: int) -> _BlockLayout:
+    def _lay_out(self, epoch: int) -> _EqualSlots | _GivenSlots:
         return self._blocks.lay_out(random_key(self.seed, epoch, -7))
 
     def _make_shuffle(self, epoch: int, window: int) -> tuple[int, KeyedPermutation]:
@@ -86,19 +85,6 @@ class BlockShuffledOrder(Order):
         return f"BlockShuffledOrder({self._size}, block={self._blocks.name}, window={self._window}, seed={self.seed})"
 
 
-class _BlockLayout(Protocol):
-    """The blocks of one epoch in their random order: each has a slot."""
-
-    def slots(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the slots that positions lie in, and where in them."""
-
-    def start(self, slot: int) -> int:
-        """Return the position at which a slot begins; after the last one, the number of items."""
-
-    def blocks(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first items of the blocks in some slots."""
-
-
 class _EqualBlocks:
     """Blocks of one size. The last may have fewer items."""
 
@@ -108,13 +94,12 @@ class _EqualBlocks:
         self.full, self.rest = divmod(size, self.block)
         self.name = str(self.block)
 
-    def lay_out(self, key: int) -> _BlockLayout:
-        """Return the order of the blocks that belongs to a key."""
+    def lay_out(self, key: int) -> _EqualSlots:
         return _EqualSlots(self, key)
 
 
 class _EqualSlots:
-    """Full blocks in the order of a permutation, and the short one put in between somewhere."""
+    """Full blocks in the order of a permutation, and the short one put in between somewhere: each block has a slot."""
 
     def __init__(self, blocks: _EqualBlocks, key: int) -> None:
         self._blocks = blocks
@@ -123,6 +108,7 @@ class _EqualSlots:
         self._short = key % (blocks.full + 1) if blocks.rest else blocks.full
 
     def slots(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the slots that positions lie in, and where in them."""
         block, rest = self._blocks.block, self._blocks.rest
         begin = self._short * block
         # As if the short block were a full one.
@@ -130,10 +116,12 @@ class _EqualSlots:
         return padded // block, padded % block
 
     def start(self, slot: int) -> int:
+        """Return the position at which a slot begins; after the last one, the number of items."""
         missing = self._blocks.block - self._blocks.rest if self._blocks.rest and slot > self._short else 0
         return min(slot * self._blocks.block - missing, self._blocks.size)
 
     def blocks(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first items of the blocks in some slots."""
         full = self._blocks.full
         short = (slots == self._short) & bool(self._blocks.rest)
         numbers = slots - ((slots > self._short) & bool(self._blocks.rest))
@@ -160,8 +148,7 @@ class _GivenBlocks:
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.name = f"{self.sizes.size} of sizes {digest(self.sizes.astype('<i8').tobytes())}"
 
-    def lay_out(self, key: int) -> _BlockLayout:
-        """Return the order of the blocks that belongs to a key."""
+    def lay_out(self, key: int) -> _GivenSlots:
         return _GivenSlots(self, random_order(key, self.sizes.size))
 
 

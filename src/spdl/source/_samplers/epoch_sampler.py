@@ -369,28 +369,17 @@ class EpochBatchSampler:
         return self.iterate_from(0)
 
     def iterate_from(self, position: int) -> Iterator[list[int]]:
-        """Return an iterator that begins the next pass at a batch of it; see `EpochSampler.iterate_from`.
+        """Return an iterator that begins the next pass at one of its batches; see `EpochSampler.iterate_from`.
 
-        Args:
-            position: How many batches of the pass to leave out.
-
-        Returns:
-            An iterator.
-
-        Raises:
-            TypeError, ValueError: If `position` is not an int of at least 0.
+        It raises what that method raises.
         """
         position = check_int("position", position, least=0)
         return self._passes.iterate(lambda begun: begun.iterate_batches(position))
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of the next pass; see `EpochSampler.set_epoch`.
+        """Choose the epoch of the next pass, as `EpochSampler.set_epoch` does.
 
-        Args:
-            epoch: An int of at least 0.
-
-        Raises:
-            TypeError, ValueError: If it is no such int.
+        It raises what that method raises.
         """
         self.sampler.set_epoch(epoch)
 
@@ -420,16 +409,9 @@ class EpochBatchSampler:
         return begun.state(read.fingerprint, begun.places_of_batches(numbers), read)
 
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of the pass that follows; see `EpochSampler.next_state`.
+        """Return the state of the pass that follows the one that a state begins, as `EpochSampler.next_state` does.
 
-        Args:
-            state: What `state_dict` returned before the pass.
-
-        Returns:
-            A new state.
-
-        Raises:
-            TypeError, ValueError: If it is not a state of one rank.
+        It raises what that method raises.
         """
         return self.sampler.next_state(state)
 
@@ -437,13 +419,9 @@ class EpochBatchSampler:
     merge_states = staticmethod(merge_states)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Make the next pass yield what a state does not say was received; see `EpochSampler.load_state_dict`.
+        """Make the next pass yield what a state does not say was received, as `EpochSampler.load_state_dict` does.
 
-        Args:
-            state: What `state_dict` returned here or elsewhere, or `merge_states`.
-
-        Raises:
-            TypeError, ValueError: If it cannot be loaded here.
+        It raises what that method raises.
         """
         self.sampler.load_state_dict(state)
 
