@@ -177,10 +177,6 @@ def list_files(folder: str, *, hidden: bool) -> list[str]:
     return [f"{path}{os.sep}{name}" for path, names in found for name in names]
 
 
-_TRIPLES = "triples (path, window, label)"
-_PAIRS = "pairs (path, label)"
-
-
 def _number(classes: Sequence[str] | None) -> tuple[list[str] | None, dict[str, int]]:
     names = None if classes is None else list(classes)
     numbers = {name: number for number, name in enumerate(names or ())}
@@ -190,19 +186,19 @@ def _number(classes: Sequence[str] | None) -> tuple[list[str] | None, dict[str, 
 
 
 def _checked(
-    items: Any, accepted: str, classes: list[str] | None, numbers: dict[str, int]
+    items: Any, called: str, parts: Sequence[str], classes: list[str] | None, numbers: dict[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield items with paths as str, and numbers in the place of labels if there are classes."""
+    """Yield items, each of these parts, with paths as str, and numbers in the place of labels if there are classes."""
+    accepted = f"{called}s ({', '.join(parts)})"
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         refuse(TypeError, "items", accepted, items)
     for position, item in enumerate(items):
-        if not isinstance(item, tuple | list) or len(item) != accepted.count(",") + 1:
+        if not isinstance(item, tuple | list) or len(item) != len(parts):
             refuse(TypeError, f"items[{position}]", f"one of the {accepted}", item)
         file, *window, label = item
         if classes is not None:
             if label not in numbers:
-                what = accepted.partition("s ")[0]
-                refuse(ValueError, f"items[{position}]", f"a {what} whose label is one of {classes}", item)
+                refuse(ValueError, f"items[{position}]", f"a {called} whose label is one of {classes}", item)
             label = numbers[label]
         yield os.fspath(file) if isinstance(file, os.PathLike) else file, *window, label
 
@@ -239,9 +235,9 @@ class MediaList(Samples[MediaSample]):
 
     def __init__(self, items: Iterable[tuple[Any, Any, Any]], *, classes: Sequence[str] | None = None) -> None:
         self.classes, numbers = _number(classes)
+        triples = _checked(items, "triple", ("path", "window", "label"), self.classes, numbers)
         self._items: list[tuple[Any, tuple[float, float] | None, Any]] = [
-            (media, _to_window(position, window), label)
-            for position, (media, window, label) in enumerate(_checked(items, _TRIPLES, self.classes, numbers))
+            (media, _to_window(position, window), label) for position, (media, window, label) in enumerate(triples)
         ]
 
     def fingerprint(self) -> str:
@@ -312,7 +308,7 @@ class ImageList(Samples[ImageSample]):
         self.classes, numbers = _number(classes)
         self._images: list[Any] = []
         self._labels: list[Any] = []
-        for image, label in _checked(items, _PAIRS, self.classes, numbers):
+        for image, label in _checked(items, "pair", ("path", "label"), self.classes, numbers):
             self._images.append(image)
             self._labels.append(label)
 
