@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any
@@ -16,12 +16,6 @@ from spdl.ray._crew import import_ray
 
 # The column of items that are not dicts, as Ray Data calls it.
 _ITEM = "item"
-
-
-def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of columns of one length. Arrays are not copied."""
-    names = list(columns)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def columns_of(items: Sequence[Any]) -> dict[str, Any]:
@@ -199,7 +193,7 @@ class PipelineStage:
         Raises:
             PipelineFailure: If a stage failed, or if every row did.
         """
-        rows = rows_of(batch)
+        rows = [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]
         if not rows:
             return batch
         self._batches.put(rows)

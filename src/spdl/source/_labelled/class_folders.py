@@ -340,7 +340,7 @@ def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]
             continue
         files = found.setdefault(name, [])
         # Some programs make empty objects to show folders.
-        if not below.endswith("/") and (hidden or not _is_hidden(rest)):
+        if not below.endswith("/") and (hidden or not any(part.startswith(".") for part in rest.split("/"))):
             around, _, last = below.rpartition("/")
             files.append((around, last))
     if entry is None:
@@ -353,7 +353,3 @@ def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]
         folder,
         {name: [f"{folder}/{around}/{last}" for around, last in sorted(found[name])] for name in sorted(found)},
     )
-
-
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith(".") for part in path.split("/"))
