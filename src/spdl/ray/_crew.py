@@ -89,6 +89,9 @@ class Stretch:
         # Whether nothing more will come.
         self.over = False
 
+    def end(self) -> None:
+        self.over = True
+
 
 class ActorMember:
     """The calls sent to an actor, and their answers.
@@ -127,6 +130,9 @@ class ActorMember:
         if self.place is None:
             return self.begun
         return self.calls[0] if self.calls else None
+
+    def note_begun(self, place: ActorPlace) -> None:
+        self.place = place
 
     def note_grant(self, epoch: int, start: int, stop: int, stretch: Stretch | None) -> None:
         """Note what it was granted, and the place for its results if a separate flush follows."""
@@ -169,10 +175,7 @@ class Loss(NamedTuple):
 
 
 class ActorCrew:
-    """A number of actors, with the pickled job and Ray's options for each of them.
-
-    Of a smaller `size`, `fill_up` takes note: those that are too many get no more work.
-    """
+    """A number of actors, with the pickled job and Ray's options for each of them."""
 
     def __init__(self, payload: bytes, options: Mapping[str, Any], size: int) -> None:
         self._ray = import_ray()
@@ -184,6 +187,10 @@ class ActorCrew:
         self._uninterrupted = Uninterrupted()
         self._class: Any = None
         self._stored: Any = None
+
+    def resize(self, size: int) -> None:
+        """Change how many actors there shall be. Those that are too many get no more work."""
+        self.size = size
 
     def fill_up(self) -> None:
         """Start as many actors as are missing, and say which are too many."""

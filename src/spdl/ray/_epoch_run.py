@@ -264,7 +264,7 @@ class EpochRun:
         elif isinstance(answer, Loss):
             self._lost(member, answer)
         else:
-            member.place = answer
+            member.note_begun(answer)
 
     def _employ(self, member: ActorMember) -> None:
         grants = [] if member.retiring else self._grants(member)
@@ -317,7 +317,7 @@ class EpochRun:
             last = min(report.flushed - before, len(stretches) - 1)
             self._line.add(report.done, stretches[last] if stretches else None)
         for _ in range(min(report.flushed - before, len(stretches))):
-            stretches.popleft().over = True
+            stretches.popleft().end()
         if report.end is not None and report.epoch == self.begin.epoch:
             self.table.end_at(report.end)
 
@@ -337,6 +337,6 @@ class EpochRun:
 
     def _take_back(self, member: ActorMember) -> int:
         for stretch in member.stretches:
-            stretch.over = True
+            stretch.end()
         member.stretches.clear()
         return sum(stop - start for start, stop in self.table.lose(member.number))

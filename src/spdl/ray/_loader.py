@@ -239,7 +239,7 @@ class RayLoader(Generic[T]):
         Raises:
             TypeError, ValueError: If it is no such int.
         """
-        self._crew.size = positive("num_actors", num_actors)
+        self._crew.resize(positive("num_actors", num_actors))
 
     # ---- reading ----
 
