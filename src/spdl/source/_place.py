@@ -264,15 +264,19 @@ def _place_of(path: str, store: Store | None, stores: Stores) -> Place:
     return Place(stores[root], below)
 
 
-def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
+def find_places(argument: str, paths: Any, store: Store | None, usual: str = "") -> list[Place]:
     """Return the places that a user names, with the patterns written out.
 
-    TypeError if these are no paths, or the store is none; ValueError if there is no path, or a pattern is wrong.
+    TypeError if these are no paths, or the store is none; ValueError if there is no path, or a pattern is wrong;
+    IsADirectoryError for a folder where files with names of the `usual` pattern are wanted.
     """
     _check_store(store)
     stores: Stores = {}
     named = expand_paths(argument, paths, store)
-    return [place_of(path, store, stores)._replace(pattern=pattern) for path, pattern in named]
+    places = [place_of(path, store, stores)._replace(pattern=pattern) for path, pattern in named]
+    if usual and places[0].store is None:
+        check_is_no_folder(argument, places[0].path, usual)
+    return places
 
 
 def find_folder(argument: str, folder: Any, store: Store | None) -> Place:
@@ -309,11 +313,11 @@ def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[
     return found
 
 
-def check_is_no_folder(argument: str, paths: Sequence[str]) -> None:
-    """Raise IsADirectoryError for a folder in the place of archives."""
-    if len(paths) == 1 and os.path.isdir(paths[0]):  # noqa: PTH112
-        remedy = f"To read all in it, pass sorted(pathlib.Path({paths[0]!r}).glob('*.tar'))."
-        refuse(IsADirectoryError, argument, "tar archives and not a folder", paths[0], remedy)
+def check_is_no_folder(argument: str, path: str, pattern: str) -> None:
+    """Raise IsADirectoryError for a folder in the place of files with names of such a pattern."""
+    if os.path.isdir(path):  # noqa: PTH112
+        remedy = f"To read all in it, pass sorted(pathlib.Path({path!r}).glob({pattern!r}))."
+        refuse(IsADirectoryError, argument, "files and not a folder", path, remedy)
 
 
 def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:

@@ -140,7 +140,7 @@ def test_mistakes_are_explained(shards: list[Path], tmp_path: Path) -> None:
             "`shards` must be a path or URL, a pattern such as 'train-{0000..0099}.tar', or a list",
         ),
         ((3,), TypeError, "`shards`"),
-        ((tmp_path,), IsADirectoryError, r"`shards` must be tar archives and not a folder.*glob\('\*\.tar'\)"),
+        ((tmp_path,), IsADirectoryError, r"`shards` must be files and not a folder.*glob\('\*\.tar'\)"),
         ((tmp_path / "*.tar",), ValueError, r"sorted\(glob\.glob"),
         ((tmp_path / "{0,2,5}.tar",), FileNotFoundError, r"Of the 3 archives of '.*/{0,2,5}\.tar', 2 can be found"),
         (([],), ValueError, "`shards` must be at least one path"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,11 @@ from tests.io.tars import make_tar
 from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import say_part, serving
 
-from spdl.source import Files, JsonLines, TarShards
+from spdl.source import Files, JsonLines, ParquetFiles, StreamedJsonLines, TarShards
 from spdl.store import LocalStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -50,6 +52,16 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ImportError, match="obstore"):
         TarShards("s3://bucket/train-{0..9}.tar")
+
+
+@pytest.mark.parametrize(
+    ("read", "usual"),
+    [(TarShards, "*.tar"), (ParquetFiles, "*.parquet"), (JsonLines, "*.jsonl"), (StreamedJsonLines, "*.jsonl")],
+)
+def test_a_folder_is_refused_with_what_to_pass(read: Callable[[Path], Any], usual: str, tmp_path: Path) -> None:
+    remedy = f"files and not a folder, got '{tmp_path}'.*pass sorted(pathlib.Path('{tmp_path}').glob('{usual}'))"
+    with pytest.raises(IsADirectoryError, match=re.escape(remedy).replace(r"\.\*", ".*")):
+        read(tmp_path)
 
 
 def test_a_pattern_of_a_shell_is_refused_with_what_to_pass(tmp_path: Path) -> None:

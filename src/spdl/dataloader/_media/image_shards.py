@@ -95,7 +95,7 @@ class ImageShards(Samples[ImageSample]):
         limit = check_max_failures(max_failures)
         named = expand_paths("shards", shards)
         self._paths = [path for path, _ in named]
-        check_is_no_folder("shards", self._paths)
+        check_is_no_folder("shards", self._paths[0], "*.tar")
         if not (label is None or isinstance(label, str) or callable(label)):
             refuse(TypeError, "label", "the name of a part, 'folder', a function or None", label)
         self._label = label

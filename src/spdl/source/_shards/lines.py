@@ -201,7 +201,7 @@ class JsonLines(ShardedRecords[dict[str, Any], JsonShard]):
     ) -> None:
         if cache is not None:
             check_path("cache", cache)
-        super().__init__([JsonShard(place, cache) for place in find_places("files", files, store)])
+        super().__init__([JsonShard(place, cache) for place in find_places("files", files, store, "*.jsonl")])
         if not len(self):
             refuse(ValueError, "files", "files with lines in them", files)
 
@@ -268,7 +268,7 @@ class StreamedJsonLines:
     def __init__(
         self, files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, store: Store | None = None
     ) -> None:
-        self._places = find_places("files", files, store)
+        self._places = find_places("files", files, store, "*.jsonl")
         sizes = [place.describe().size for place in self._places]
         names = [f"{place.name} {size}" for place, size in zip(self._places, sizes, strict=True)]
         self._fingerprint = fingerprint("StreamedJsonLines", len(names), names.__getitem__)

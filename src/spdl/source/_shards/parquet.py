@@ -91,7 +91,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         prefetch_bytes: int = 1 << 27,
     ) -> None:
         import_arrow("ParquetFiles")
-        places = find_places("files", files, store)
+        places = find_places("files", files, store, "*.parquet")
         _check_columns(columns)
         self._filters = None if filters is None else to_expression(filters)
         self._prefetch_bytes = check_int("prefetch_bytes", prefetch_bytes, least=0)

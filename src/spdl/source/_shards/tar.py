@@ -26,7 +26,7 @@ from spdl.io._shared import (
     split_name,
     stored_tar_index,
 )
-from spdl.source._place import Place, Stores, check_is_no_folder, expand_braces, find_places
+from spdl.source._place import Place, Stores, expand_braces, find_places
 from spdl.source._shards.sharded import (
     Contents,
     LazyShard,
@@ -366,8 +366,7 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         limit = check_max_failures(max_failures)
         if cache is not None:
             check_path("cache", cache)
-        places = find_places("shards", shards, store)
-        check_is_no_folder("shards", [place.path for place in places if place.store is None])
+        places = find_places("shards", shards, store, "*.tar")
         counts: list[int | None] = [None] * len(places)
         if len(places) == 1 and places[0].path.endswith(".json"):
             listed = read_wids_index(places[0])
