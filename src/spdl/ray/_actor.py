@@ -83,7 +83,7 @@ class InOrder:
     def __init__(self) -> None:
         self._expected: deque[Range] = deque()
         self._ranges: deque[Range] = deque()
-        self._early: set[int] = set()
+        self._early = Ranges()
 
     def expect(self, start: int, stop: int) -> None:
         """Note a range whose positions will all come, after the ranges that were noted before."""
@@ -94,7 +94,8 @@ class InOrder:
 
         From `end` on nothing will come, if there is one.
         """
-        self._early.update(positions)
+        for position in positions:
+            self._early.add(position, position + 1)
         while self._expected:
             self._ranges.append(self._expected.popleft())
         if end is not None:
@@ -102,12 +103,8 @@ class InOrder:
         found: list[Range] = []
         while self._ranges:
             start, stop = self._ranges[0]
-            at = start
-            while at < stop and at in self._early:
-                self._early.remove(at)
-                at += 1
-            if at > start:
-                found.append((start, at))
+            at = next((last for first, last in self._early.within(start, stop) if first == start), start)
+            found += self._early.remove(start, at)
             if at < stop:
                 self._ranges[0] = at, stop
                 break

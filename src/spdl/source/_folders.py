@@ -57,7 +57,7 @@ class LocalDirectory:
         """Put the paths into an order that depends only on the seed, any int, not on their current order.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
         """
         self._paths = shuffled(self._sorted, seed)
 
@@ -120,7 +120,7 @@ class ImageNet:
         """Put the photos into an order that depends only on the seed, any int, not on their current order.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
         """
         self._items = shuffled(self._sorted, seed)
 

@@ -267,7 +267,7 @@ def _place_of(path: str, store: Store | None, stores: Stores) -> Place:
 def find_places(argument: str, paths: Any, store: Store | None, usual: str = "") -> list[Place]:
     """Return the places that a user names, with the patterns written out.
 
-    TypeError if these are no paths, or the store is none; ValueError if there is no path, or a pattern is wrong;
+    TypeError if these are not paths, or the store is invalid; ValueError if a pattern is wrong, or nothing is named;
     IsADirectoryError for a folder where files with names of the `usual` pattern are wanted.
     """
     _check_store(store)
@@ -296,7 +296,7 @@ def _check_store(store: object) -> None:
 def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[tuple[str, str]]:
     """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by.
 
-    TypeError if these are no paths; ValueError if there is no path, or a pattern is wrong.
+    TypeError if these are not paths; ValueError if a pattern is wrong, or nothing is named.
     """
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):

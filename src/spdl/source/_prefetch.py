@@ -114,7 +114,7 @@ _MOST_AT_ONCE = 32
 def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece], ahead: int) -> Iterator[Result]:
     """Yield the results of reading some pieces, in their order.
 
-    So many pieces are read ahead while another is consumed, each in a separate thread; with 0 there are no threads.
+    `ahead` pieces are read while another is consumed, each in a separate thread; with 0 there are no threads.
     They end with the iterator.
     """
     if ahead == 0:

@@ -26,7 +26,7 @@ class Corpus:
     A corpus yields each of its items once, a pass, before it yields one again. If it has grown, the items that were
     left of the pass under way and the new ones come first, shuffled together. Then come passes over all items.
 
-    There is more than one phase only with `seed`: that of `order` and of the orders of former sizes. It is None if the
+    There is more than one phase only with `seed`, which `order` and the orders of former sizes have. It is None if the
     user made the order.
     """
 

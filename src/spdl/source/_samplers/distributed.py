@@ -12,7 +12,7 @@ from spdl._locate import warn_caller
 
 
 def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remedy: str) -> None:
-    """Warn of a rank that gets none of so many items, which the messages call so. The remedy is a sentence."""
+    """Warn of a rank that gets none of the `count` items, which messages call `called`. The remedy is a sentence."""
     warn_caller(f"Rank {rank} of {world_size} gets none of the {count} {called}. {remedy}")
 
 
@@ -23,7 +23,7 @@ MOST_RANKS = 1 << 20
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """Return the rank of this process and the number of ranks, which are looked for if both are None.
 
-    TypeError if one is no int. ValueError if only one is given or found, or if they do not fit each other.
+    TypeError if one is not an int. ValueError if only one is given or found, or if they do not fit each other.
     """
     if (rank is None) != (world_size is None):
         given, missing = ("rank", "world_size") if world_size is None else ("world_size", "rank")
@@ -114,8 +114,8 @@ _MOST_WORKERS = 1 << 20
 def find_part(rank: int | None, world_size: int | None, worker: int | None, num_workers: int | None) -> tuple[int, int]:
     """Return the number of this worker among the workers of all ranks, and how many they are.
 
-    Without a rank, `find_rank` looks for it; without a worker, PyTorch's DataLoader is asked. TypeError if one is no
-    int; ValueError if only one of a pair is given, or if they do not fit each other.
+    Without a rank, `find_rank` looks for it; without a worker, PyTorch's DataLoader is asked. TypeError if one is not
+    an int; ValueError if only one of a pair is given, or if they do not fit each other.
     """
     rank, world_size = find_rank(rank, world_size)
     if (worker is None) != (num_workers is None):

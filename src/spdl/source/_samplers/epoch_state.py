@@ -147,7 +147,7 @@ def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
 
 
 def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Ranges:
-    """Return the first places and some ranges as a set. TypeError or ValueError if they are no ints up to `length`."""
+    """Return the first places and some ranges as a set. TypeError or ValueError for others than ints up to `length`."""
     ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
     places = Ranges([(0, check_int("received", received, least=0)), *ranges])
     if places.stop > length:

@@ -403,7 +403,7 @@ _ACCEPTED = "an expression of pyarrow, or a list of tuples such as ('age', '>', 
 
 
 def to_expression(filters: Any) -> Any:
-    """Return filters as an expression of pyarrow. TypeError or ValueError if they are no filters."""
+    """Return filters as an expression of pyarrow. TypeError or ValueError if they are invalid."""
     import pyarrow.compute as pc  # noqa: PLC0415 - an optional dependency.
     from pyarrow.parquet import filters_to_expression  # noqa: PLC0415
 

@@ -157,7 +157,7 @@ _MOST_ARCHIVES = 1_000_000
 
 
 def read_wids_index(place: Place) -> list[tuple[Place, int]]:
-    """Return the archives that a list names, and how many samples each has. FormatError if it is no such list.
+    """Return the archives that a list names, and how many samples each has. FormatError if it is something else.
 
     Names lead below the folder of the list; see `Place.below`.
     """

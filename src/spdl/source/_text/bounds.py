@@ -29,7 +29,7 @@ class Bounds(abc.ABC):
 
     @abc.abstractmethod
     def check(self, size: int) -> int:
-        """Check all of the index of an array of so many tokens, in pieces. Return what `trust` takes in place of that.
+        """Check all of the index of an array of `size` tokens, in pieces. Return what `trust` takes instead of a check.
 
         FormatError if a document is not within the array, ends before it begins, or begins before the last ends.
         """

@@ -55,7 +55,7 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str, named: str = "") -> Address:
-    """Return the address of a URL. ValueError if it is no URL of HTTP.
+    """Return the address of a URL. ValueError if it is not a URL of HTTP.
 
     The message has the URL, or how it was named, and not Python's text: that may have a password.
     """
