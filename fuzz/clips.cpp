@@ -20,13 +20,13 @@
 #include "av/packet_archive.h"
 #include "av/sound_feed.h"
 #include "av/video_index.h"
-#include "bindings/backends.h"
 #include "core/errors.h"
 #include "core/files.h"
 #include "draw.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 #include "guarded.h"
+#include "media/decoder.h"
 #include "target.h"
 
 extern "C" {
@@ -157,7 +157,7 @@ void measure(Draw& draw, Container& container) {
 
 // Loads a sound twice. The rows have to be the same.
 void load_batch_of_sounds(Draw& draw, Bytes bytes) {
-    const SoundInput input{[bytes] { return std::make_unique<MemorySource>(bytes); }, {moment(draw), moment(draw)}};
+    const MediaInput input{{}, bytes, {moment(draw), moment(draw)}};
     SoundBatchOptions options;
     options.decode = decode_options(draw);
     options.filters = draw.one_of({"aformat=sample_fmts=fltp", "aresample=8000,aformat=sample_fmts=fltp"});

@@ -16,20 +16,20 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/backends.h"
 #include "core/errors.h"
 #include "draw.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "gpu/jpeg_planes.h"
+#include "gpu/image_batch.h"
 #include "guarded.h"
-#include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg.h"
 #include "image/load/batch.h"
 #include "image/load/one_image.h"
 #include "image/resize/kernels.h"
 #include "image/tiff/tiff.h"
 #include "image_file.h"
+#include "media/decoder.h"
 #include "target.h"
 
 namespace spdl::fuzz {

@@ -1,5 +1,5 @@
-# Finds the libraries that decode pictures and inflate archives as the target spdl_pictures, and sets SPDL_PINNED_LIBRARIES
-# to whether they are the pinned ones: our own entropy decoder knows private structures of that libjpeg-turbo.
+# Finds the libraries that decode pictures and inflate archives as the target spdl_pictures, and sets SPDL_PINNED_LIBRARIES,
+# also for the compiler, if they are the pinned ones: our own entropy decoder knows private structures of that libjpeg-turbo.
 # SPDL_PICTURE_LIBRARIES chooses:
 #   PINNED    the pinned ones, which scripts/bundle/picture_libraries.sh builds from their sources, or has built before
 #   AUTO      the same, or if that fails, the system's
@@ -44,6 +44,7 @@ set(SPDL_PINNED_LIBRARIES OFF)
 if(spdl_prefix)
     message(STATUS "libraries that decode pictures: ${spdl_prefix}")
     set(SPDL_PINNED_LIBRARIES ON)
+    target_compile_definitions(spdl_pictures INTERFACE SPDL_PINNED_LIBRARIES)
     target_include_directories(spdl_pictures SYSTEM INTERFACE
         "${spdl_prefix}/include" "${spdl_prefix}/include/openjpeg-2.5")
     # Each stands before what it needs.

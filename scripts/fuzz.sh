@@ -23,7 +23,7 @@ case $name in
   arrays)
     sources=(native/archive/{compression,tar,zip_directory}.cpp
       native/arrays/{npy_header,wav_header}.cpp native/npz/npz.cpp
-      native/core/{buffer,decompressor,parallel}.cpp)
+      native/core/{buffer,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
   rows)
@@ -35,19 +35,16 @@ case $name in
     libraries=()
     ;;
   images | clips)
-    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_planes.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
-      '/(frame_limit.*|entropy_decoder.*)\.cpp$')
+    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_planes.cpp -name '*.cpp' | sort)
     libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libdeflate libzstd)
-    # As in native/CMakeLists.txt and native/picture_libraries.cmake.
+    # As in native/picture_libraries.cmake.
     if [[ $origin != system ]]; then
-      sources+=(native/image/avif/frame_limit.cpp native/image/jpeg/entropy_decoder.cpp)
       # As RPATH, which also applies to the libraries that these depend on.
       linking=("$prefix"/lib/lib{avif,yuv,webpdemux,webpdecoder,openjp2,tiff,jpeg,z}.a
         -Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib" -Wl,--exclude-libs,ALL)
-      including=(-isystem "$prefix/include" -isystem "$prefix/include/openjpeg-2.5")
+      including=(-DSPDL_PINNED_LIBRARIES -isystem "$prefix/include" -isystem "$prefix/include/openjpeg-2.5")
       libraries+=(dav1d)
     else
-      sources+=(native/image/avif/frame_limit_absent.cpp native/image/jpeg/entropy_decoder_absent.cpp)
       libraries+=(libjpeg libwebp libwebpdemux libavif libopenjp2 libtiff-4)
     fi
     ;;

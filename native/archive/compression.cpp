@@ -58,9 +58,7 @@ struct FreeContext {
 
 ZSTD_DCtx* context() {
     thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> held(ZSTD_createDCtx());
-    if (held == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(held != nullptr);
     return held.get();
 }
 
@@ -126,9 +124,7 @@ void ZstdStream::Free::operator()(ZSTD_DCtx_s* held) const {
 }
 
 ZstdStream::ZstdStream() : context_(ZSTD_createDCtx()) {
-    if (context_ == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(context_ != nullptr);
 }
 
 ZstdStream::Step ZstdStream::inflate(Bytes compressed, std::span<std::uint8_t> into) {

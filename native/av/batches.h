@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,16 +14,43 @@
 #include "av/video_index.h"
 #include "core/buffer.h"
 #include "core/bytes.h"
+#include "core/errors.h"
 #include "core/files.h"
 #include "media/options.h"
 
 namespace spdl {
 
-// A file of sound, and the part of it that is wanted. Opening it may fail as reading does.
-struct SoundInput {
-    std::function<std::unique_ptr<ByteSource>()> open;
+// A sound or a video, and the part of it that is wanted: the file at `path`, as FileSource takes it, or bytes in memory
+// if `path` has no data.
+struct MediaInput {
+    std::string_view path;
+    Bytes bytes;
     TimeWindow window;
+
+    // This may fail as reading does.
+    [[nodiscard]] std::unique_ptr<ByteSource> open() const {
+        if (path.data() == nullptr) {
+            return std::make_unique<MemorySource>(bytes);
+        }
+        return std::make_unique<FileSource>(path);
+    }
 };
+
+// Puts those rows of a batch together, one after the other, whose inputs did not fail, or all if failed ones are kept:
+// `move(from, to)` moves one. Returns how many rows there are.
+template <typename Move>
+std::size_t keep_rows(const std::vector<std::string>& reasons, bool keep_failed, const Move& move) {
+    std::size_t rows = 0;
+    for (std::size_t index = 0; index < reasons.size(); ++index) {
+        if (keep_failed || reasons[index].empty()) {
+            if (rows != index) {
+                move(index, rows);
+            }
+            ++rows;
+        }
+    }
+    return rows;
+}
 
 // How the sounds of a batch are read.
 struct SoundBatchOptions {
@@ -37,22 +63,17 @@ struct SoundBatchOptions {
     bool keep_failed = false;  // Sounds that fail become silence instead of being left out.
 };
 
-struct SoundFailure {
-    std::size_t index;
-    std::string reason;
-};
-
 struct SoundBatch {
     Buffer sounds;                      // (B, C, N), without memory if nothing could be loaded, unless
                                         // places are kept and all sides are known.
     std::vector<std::int64_t> lengths;  // The samples of each that are not padding.
-    std::vector<SoundFailure> failures;
+    std::vector<Failure> failures;
 };
 
 // Reads and decodes the main audio stream of every input into its row of one batch, in the order of the inputs. Shorter
 // sounds are continued with silence, longer ones are cut. If there is a memory, the batch is made in it. Throws
 // ArrayError if there is no room for the batch.
-SoundBatch load_sounds(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory);
+SoundBatch load_sounds(std::span<const MediaInput> inputs, const SoundBatchOptions& options, const Memory* memory);
 
 // Which frames of a video make a clip.
 struct ClipChoice {
@@ -71,13 +92,6 @@ bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeW
 std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& stream, const TimeWindow& window,
                                        const ClipChoice& choice);
 
-// A video: the file at `path`, as FileSource takes it, or bytes in memory if `path` has no data.
-struct VideoInput {
-    std::string_view path;
-    Bytes bytes;
-    TimeWindow window;
-};
-
 struct VideoBatchOptions {
     const DemuxOptions& demux;
     const DecodeOptions& decode;
@@ -89,12 +103,12 @@ struct VideoBatchOptions {
 struct VideoBatch {
     Buffer clips;  // Without memory if nothing could be loaded and no places are kept.
     std::vector<std::size_t> lengths;
-    std::vector<std::pair<std::size_t, std::string>> failures;
+    std::vector<Failure> failures;
 };
 
 // Loads a clip of every video into one array, whose size the options give. Clips that are shorter are continued with
 // zeros. Failed videos are left out, unless their places are kept.
-VideoBatch load_video_batch(const std::vector<VideoInput>& inputs, const LoadOptions& options,
+VideoBatch load_video_batch(const std::vector<MediaInput>& inputs, const LoadOptions& options,
                             const VideoBatchOptions& batch, const Memory* memory);
 
 }  // namespace spdl

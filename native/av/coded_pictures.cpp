@@ -2,26 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <memory>
-#include <new>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <tuple>
-#include <vector>
 
-#include "core/bytes.h"
 #include "core/errors.h"
 #include "core/geometry.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
-#include "image/heic/heif_decoder.h"
 #include "media/decoder.h"
 
 namespace spdl {
@@ -139,8 +130,10 @@ std::optional<bool> is_intra_mpeg2(Bytes packet) {
     return bits.take(3) == kIntraPicture;
 }
 
-}  // namespace
-
+// Returns whether the picture in a packet can be decoded without others, as its header says. Nothing for codecs whose
+// headers are not known here: the container or FFmpeg's parsers tell.
+//
+// FFmpeg has no parser for these codecs, or one that does not look at it and takes all pictures for key frames.
 std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet) {
     BitReader bits(packet);
     switch (codec) {
@@ -170,6 +163,8 @@ std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet) {
             return std::nullopt;
     }
 }
+
+}  // namespace
 
 bool holds_reordered_picture(AVCodecID codec, Bytes packet) {
     if (codec != AV_CODEC_ID_MPEG4) {
@@ -222,9 +217,7 @@ PictureOrder::PictureOrder(const Stream& stream)
         return;
     }
     context_.reset(avcodec_alloc_context3(nullptr));
-    if (!context_ || avcodec_parameters_to_context(context_.get(), stream.parameters.get()) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(context_ && avcodec_parameters_to_context(context_.get(), stream.parameters.get()) >= 0);
     // Decoders report what is wrong with the pictures.
     constexpr int kSilent = 100;
     context_->log_level_offset = kSilent;
@@ -591,9 +584,7 @@ PacketPtr joined(std::span<const Bytes> pieces) {
         throw MediaError(std::string(kTried) + ": an item has " + std::to_string(size) + " bytes");
     }
     PacketPtr packet = make_packet();
-    if (av_new_packet(packet.get(), static_cast<int>(size)) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_new_packet(packet.get(), static_cast<int>(size)) >= 0);
     std::uint8_t* to = packet->data;
     for (const Bytes piece : pieces) {
         to = std::ranges::copy(piece, to).out;
@@ -662,13 +653,9 @@ void HevcPictures::open(Bytes config, Size size) {
         throw MediaError("FFmpeg has no decoder for \"hevc\". " + remedy_for_missing_part());
     }
     CodecContextPtr context(avcodec_alloc_context3(decoder));
-    if (!context) {
-        throw std::bad_alloc();
-    }
+    require_memory(context != nullptr);
     context->extradata = static_cast<std::uint8_t*>(av_mallocz(config.size() + AV_INPUT_BUFFER_PADDING_SIZE));
-    if (context->extradata == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(context->extradata != nullptr);
     std::ranges::copy(config, context->extradata);
     context->extradata_size = static_cast<int>(config.size());
     // Images are decoded in parallel by the caller, one thread each.
@@ -693,6 +680,6 @@ void HevcPictures::forget() noexcept {
 extern const Backend heif_backend;
 const Backend heif_backend{
     "heif", "decodes HEIF (HEIC) only, without FFmpeg's options",
-    []() -> std::unique_ptr<Decoder> { return std::make_unique<HeifDecoder>(std::make_unique<HevcPictures>()); }};
+    []() -> std::unique_ptr<Decoder> { return make_heif_decoder(std::make_unique<HevcPictures>()); }};
 
 }  // namespace spdl

@@ -11,7 +11,7 @@
 #include "av/packets.h"
 #include "core/bytes.h"
 #include "ffmpeg/libav.h"
-#include "image/heic/sample_rows.h"
+#include "image/heic/heif.h"
 
 namespace spdl {
 
@@ -61,12 +61,6 @@ void visit_units(Bytes packet, const AVCodecParameters& video, const std::functi
 
 // Returns whether a packet of HEVC holds a part of a picture, and not only parameters of those that follow.
 bool has_picture(const AVPacket& packet, const AVCodecParameters& video);
-
-// Returns whether the picture in a packet can be decoded without others, as its header says. Nothing for codecs whose
-// headers are not known here: the container or FFmpeg's parsers tell.
-//
-// FFmpeg has no parser for these codecs, or one that does not look at it and takes all pictures for key frames.
-std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet);
 
 // Returns whether a packet of MPEG-4 holds a picture that is shown before one that is decoded earlier. FFmpeg knows
 // only of those at the beginning of a file. False for other codecs.

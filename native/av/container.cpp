@@ -4,49 +4,23 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <memory>
-#include <new>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "av/coded_pictures.h"
 #include "av/demux_window.h"
-#include "av/file_end.h"
-#include "av/packets.h"
 #include "av/sound_feed.h"
-#include "av/sound_headers.h"
 #include "av/stream_decoder.h"
 #include "core/bytes.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "core/parallel.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kRead = "cannot read the file";
-
-// Playlists and similar files name other files or addresses. Their authors must not choose what is opened here.
-int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
-                   AVDictionary** /*options*/) {
-    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened\n");
-    return AVERROR(EACCES);
-}
-
-const AVInputFormat* find_demuxer(const std::string& name) {
-    const AVInputFormat* const format = av_find_input_format(name.c_str());
-    if (format == nullptr) {
-        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
-    }
-    if ((format->flags & AVFMT_NOFILE) != 0) {
-        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read bytes");
-    }
-    return format;
-}
 
 // Returns whether the header says all that it takes to read the packets of a video, and to open a decoder for them.
 bool is_described(const AVStream& stream) {
@@ -128,35 +102,17 @@ bool has_index(const AVFormatContext& context) {
 }
 
 OpenFormat open_format(Input& input, const DemuxOptions& options, Probing probing, bool plain_wav) {
-    const AVInputFormat* format = options.format.empty() ? nullptr : find_demuxer(options.format);
-    // A context that is not open yet is freed by another function.
-    struct FreeUnopened {
-        void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
-    };
-    std::unique_ptr<AVFormatContext, FreeUnopened> unopened(avformat_alloc_context());
-    if (!unopened) {
-        throw std::bad_alloc();
-    }
-    unopened->pb = input.context();
-    unopened->flags |= AVFMT_FLAG_CUSTOM_IO;
-    unopened->io_open = refuse_to_open;
-    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
-    unopened->protocol_whitelist = av_strdup("none");
-    if (unopened->protocol_whitelist == nullptr) {
-        throw std::bad_alloc();
-    }
+    const AVInputFormat* format = options.format.empty() ? nullptr : &find_demuxer(options.format, "bytes");
+    UnopenedPtr unopened = make_context(input);
     FfmpegLog log;
     int score = AVPROBE_SCORE_MAX;
     if (format == nullptr) {
         format = probe(*unopened, input, score, log);
     }
-    LibavOptions format_options;
+    LibavOptions format_options(options.format_options);
     if (plain_wav && format != nullptr && std::string_view(format->name) == "wav") {
         // At least one packet is looked at in any case.
         unopened->max_probe_packets = 1;
-    }
-    for (const auto& [key, value] : options.format_options) {
-        format_options.set(key.c_str(), value.c_str());
     }
     // On failure libav frees what it was given.
     AVFormatContext* given = unopened.release();
@@ -430,15 +386,13 @@ namespace {
 
 // libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
 // an Ogg file they are wrong. As long as this object lives, such packets keep no time.
-class NoTimesMadeUp {
+class NoTimesMadeUp : NonCopyable {
   public:
     explicit NoTimesMadeUp(AVFormatContext& context) : context_(context), before_(context.flags) {
         if (std::string_view(context.iformat->name) == "ogg") {
             context.flags |= AVFMT_FLAG_NOFILLIN;
         }
     }
-    NoTimesMadeUp(const NoTimesMadeUp&) = delete;
-    NoTimesMadeUp& operator=(const NoTimesMadeUp&) = delete;
     ~NoTimesMadeUp() { context_.flags = before_; }
 
   private:

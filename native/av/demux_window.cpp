@@ -4,13 +4,11 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "av/coded_pictures.h"
 #include "av/stream_decoder.h"
 #include "av/video_index.h"
 #include "core/errors.h"
-#include "media/options.h"
 
 namespace spdl {
 namespace {
@@ -62,32 +60,6 @@ Mp4Track read_track(Peek& file, const PlacedBox& trak) {
     });
     return track;
 }
-
-}  // namespace
-
-std::vector<Mp4Track> read_tracks(Peek& file) {
-    std::vector<Mp4Track> tracks;
-    find_box_where(file, [&](const PlacedBox& box) {
-        if (!box.is("moov")) {
-            return false;
-        }
-        for_each_box(file, box, "trak", [&](const PlacedBox& trak) { tracks.push_back(read_track(file, trak)); });
-        return true;
-    });
-    return tracks;
-}
-
-std::int64_t count_shown_parts(AVIOContext& input, std::int64_t size, int track) {
-    Peek file(input, size);
-    for (const Mp4Track& each : read_tracks(file)) {
-        if (each.id == static_cast<std::uint64_t>(track)) {
-            return each.edits.end() - std::ranges::find_if(each.edits, [](std::int64_t begin) { return begin != -1; });
-        }
-    }
-    return 0;
-}
-
-namespace {
 
 // Returns the packets from where decoding of the window must begin, as the container finds it, up to one after which
 // nothing is shown within the window.
@@ -276,6 +248,28 @@ PacketList demux_video(Container& container, int stream, const TimeWindow& windo
 }
 
 }  // namespace
+
+std::vector<Mp4Track> read_tracks(Peek& file) {
+    std::vector<Mp4Track> tracks;
+    find_box_where(file, [&](const PlacedBox& box) {
+        if (!box.is("moov")) {
+            return false;
+        }
+        for_each_box(file, box, "trak", [&](const PlacedBox& trak) { tracks.push_back(read_track(file, trak)); });
+        return true;
+    });
+    return tracks;
+}
+
+std::int64_t count_shown_parts(AVIOContext& input, std::int64_t size, int track) {
+    Peek file(input, size);
+    for (const Mp4Track& each : read_tracks(file)) {
+        if (each.id == static_cast<std::uint64_t>(track)) {
+            return each.edits.end() - std::ranges::find_if(each.edits, [](std::int64_t begin) { return begin != -1; });
+        }
+    }
+    return 0;
+}
 
 PacketList demux_window(Container& container, int stream, const TimeWindow& window) {
     const bool sound = container.stream(stream)->medium == Medium::kAudio;

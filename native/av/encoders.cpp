@@ -1,17 +1,13 @@
-#include "av/encoders.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <new>
-#include <string>
 #include <utility>
 
+#include "av/muxer.h"
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -109,8 +105,9 @@ const T* supported(const AVCodec& encoder, AVCodecConfig what) {
 }
 #endif
 
-}  // namespace
-
+// Returns the encoder of that name; with "" the one for the file format: for its usual codec, if FFmpeg has an encoder
+// that runs without special hardware, otherwise one that most builds of FFmpeg have. `sample_format` distinguishes
+// codecs of plain samples. Throws MediaError.
 const AVCodec& choose_encoder(Medium medium, const std::string& name, const AVOutputFormat& format,
                               AVSampleFormat sample_format) {
     if (name.empty()) {
@@ -152,6 +149,7 @@ std::vector<int> sample_rates(const AVCodec& encoder) {
 #endif
 }
 
+// Return what the encoder takes; nothing if it does not tell, which means everything.
 std::vector<const AVChannelLayout*> channel_layouts(const AVCodec& encoder) {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
     const auto* list = supported<AVChannelLayout>(encoder, AV_CODEC_CONFIG_CHANNEL_LAYOUT);
@@ -164,6 +162,8 @@ std::vector<const AVChannelLayout*> channel_layouts(const AVCodec& encoder) {
     }
     return layouts;
 }
+
+}  // namespace
 
 StreamEncoder::StreamEncoder(const AVCodec& encoder, Medium medium, const EncoderSettings& settings, bool global_header,
                              const std::function<void(AVCodecContext&)>& configure)
@@ -185,16 +185,10 @@ StreamEncoder::StreamEncoder(const AVCodec& encoder, Medium medium, const Encode
         context_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     }
     configure(*context_);
-    LibavOptions given;
-    for (const auto& [key, value] : settings.options) {
-        given.set(key.c_str(), value.c_str());
-    }
-    context_.open(given, log, what_.c_str());
+    context_.open(settings.options, log, what_.c_str());
 
-    CodecParametersPtr parameters(avcodec_parameters_alloc());
-    if (!parameters || avcodec_parameters_from_context(parameters.get(), context_.get()) < 0) {
-        throw std::bad_alloc();
-    }
+    CodecParametersPtr parameters = make_parameters();
+    require_memory(avcodec_parameters_from_context(parameters.get(), context_.get()) >= 0);
     Stream stream;
     stream.medium = medium;
     stream.parameters = std::move(parameters);
@@ -251,15 +245,6 @@ void StreamEncoder::receive(std::vector<PacketPtr>& packets) {
 
 namespace {
 
-const char* format_name(int format) {
-    const char* const name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(format));
-    return name == nullptr ? "unknown" : name;
-}
-
-std::string describe_sound(int channels, int rate, int format) {
-    return std::to_string(channels) + " channels of " + format_name(format) + " at " + std::to_string(rate) + " Hz";
-}
-
 AVSampleFormat find_sample_format(const std::string& name) {
     const AVSampleFormat format = av_get_sample_fmt(name.c_str());
     if (format == AV_SAMPLE_FMT_NONE) {
@@ -311,7 +296,7 @@ AVSampleFormat encoded_sample_format(const AVCodec& encoder, AVSampleFormat give
         return formats.front();
     }
     throw MediaError(std::string("the encoder \"") + encoder.name + "\" does not take the sample format \"" +
-                     format_name(given) + "\" but " + listed(formats, format_name) +
+                     sample_format_name(given) + "\" but " + listed(formats, sample_format_name) +
                      ": pass one of these as sample_fmt, and convert the frames with the filter "
                      "\"aformat=sample_fmts=...\"");
 }
@@ -346,9 +331,7 @@ void set_layout(const AVCodec& encoder, int channels, AVChannelLayout& layout) {
         throw MediaError(std::string("the encoder \"") + encoder.name + "\" does not take " + std::to_string(channels) +
                          " channels but those of " + listed(layouts, layout_name));
     }
-    if (av_channel_layout_copy(&layout, *alike) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&layout, *alike) >= 0);
 }
 
 }  // namespace
@@ -414,9 +397,7 @@ FramePtr AudioEncoder::prepare(const AVFrame& frame, AVRational time_base) {
     input->pts = time;
     // The names of the channels are the encoder's; their number is the same.
     av_channel_layout_uninit(&input->ch_layout);
-    if (av_channel_layout_copy(&input->ch_layout, &encoder_->context().ch_layout) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&input->ch_layout, &encoder_->context().ch_layout) >= 0);
     next_time_ = time + frame.nb_samples;
     started_ = true;
     if (given_ == taken_) {
@@ -424,7 +405,7 @@ FramePtr AudioEncoder::prepare(const AVFrame& frame, AVRational time_base) {
     }
     if (!chain_) {
         chain_.emplace(*input, AVRational{1, options_.sample_rate}, AVRational{0, 1},
-                       std::string("aformat=sample_fmts=") + format_name(taken_));
+                       std::string("aformat=sample_fmts=") + sample_format_name(taken_));
     }
     chain_->add(std::move(input));
     FramePtr converted = chain_->get();
@@ -462,10 +443,6 @@ void AudioEncoder::flush(std::vector<PacketPtr>& packets) {
 namespace {
 
 constexpr AVRational kUsualRate{25, 1};
-
-std::string describe_pictures(int width, int height, int format) {
-    return std::to_string(width) + "x" + std::to_string(height) + " " + ffmpeg_format_name(format);
-}
 
 bool has_luma(AVPixelFormat format) {
     const AVPixFmtDescriptor& pixel = *av_pix_fmt_desc_get(format);
@@ -620,8 +597,8 @@ void VideoEncoder::check(const AVFrame& frame) const {
     if (frame.width != options_.width || frame.height != options_.height ||
         without_levels(format) != without_levels(given_)) {
         throw MediaError(encoder_->what() + ": it was made for frames of " +
-                         describe_pictures(options_.width, options_.height, given_) + ", but these are of " +
-                         describe_pictures(frame.width, frame.height, frame.format) +
+                         describe_picture(options_.width, options_.height, given_) + ", but these are of " +
+                         describe_picture(frame.width, frame.height, frame.format) +
                          ": bring them into that form with a filter description, as get_video_filter_desc writes it");
     }
 }
@@ -636,9 +613,7 @@ FramePtr VideoEncoder::convert(const AVFrame& given) {
         copy->format = taken_;
         copy->width = frame.width;
         copy->height = frame.height;
-        if (av_frame_get_buffer(copy.get(), 0) < 0 || av_frame_copy_props(copy.get(), &frame) < 0) {
-            throw std::bad_alloc();
-        }
+        require_memory(av_frame_get_buffer(copy.get(), 0) >= 0 && av_frame_copy_props(copy.get(), &frame) >= 0);
         repack(frame, *copy);
         return copy;
     }

@@ -4,23 +4,17 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <limits>
-#include <new>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "av/demux_window.h"
 #include "av/samples.h"
 #include "core/bytes.h"
 #include "core/errors.h"
-#include "core/file_parts.h"
 #include "core/image_items.h"
 #include "ffmpeg/byte_io.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -36,62 +30,6 @@ bool read_all(ByteSource& source, std::uint8_t* into, std::size_t size) {
     }
     return true;
 }
-
-}  // namespace
-
-std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
-    std::array<std::uint8_t, 12> head{};
-    if (!read_all(source, head.data(), head.size()) || !is(head.data() + 8, "WAVE") ||
-        !(is(head.data(), "RIFF") || is(head.data(), "RF64") || is(head.data(), "BW64"))) {
-        return std::nullopt;
-    }
-    WavSizes sizes;
-    sizes.riff = load_le<std::uint32_t>(head.data() + 4);
-    sizes.file = static_cast<std::uint64_t>(source.size());
-    constexpr std::uint64_t kHeader = 8;
-    std::uint64_t position = head.size();
-    std::array<std::uint8_t, kHeader> chunk{};
-    // Files have a handful. Zeros would be not an end of empty ones.
-    constexpr int kMostChunks = 1000;
-    for (int i = 0; i < kMostChunks && read_all(source, chunk.data(), chunk.size()); ++i) {
-        position += kHeader;
-        const std::uint64_t size = load_le<std::uint32_t>(chunk.data() + 4);
-        std::array<std::uint8_t, 16> large{};
-        if (is(chunk.data(), "ds64") && read_all(source, large.data(), large.size())) {
-            sizes.riff = load_le<std::uint64_t>(large.data());
-            sizes.data = load_le<std::uint64_t>(large.data() + 8);
-            sizes.place = position + 8;
-        } else if (is(chunk.data(), "data")) {
-            constexpr std::uint64_t kInFirstChunk = 0xFFFFFFFF;
-            sizes.data = size == kInFirstChunk && sizes.data > 0 ? sizes.data : size;
-            sizes.present = sizes.file - position;
-            return sizes;
-        }
-        position += size + (size & 1);
-        if (position >= sizes.file) {
-            return std::nullopt;
-        }
-        source.seek(static_cast<std::int64_t>(position));
-    }
-    return std::nullopt;
-}
-
-std::optional<WavSize> find_cut_wav(ByteSource& source) {
-    if (source.size() == ByteSource::kUnknown) {
-        return std::nullopt;
-    }
-    const std::optional<WavSizes> found = find_wav_sizes(source);
-    source.seek(0);
-    if (!found) {
-        return std::nullopt;
-    }
-    const std::uint64_t promised = bytes_of_sound(*found);
-    return promised <= found->present
-               ? std::nullopt
-               : std::optional(WavSize{static_cast<std::int64_t>(promised), static_cast<std::int64_t>(found->present)});
-}
-
-namespace {
 
 // FFmpeg looks at 32 packets of 4 KiB; the header is in front of them.
 constexpr std::size_t kLooked = std::size_t{33} << 12;
@@ -136,14 +74,6 @@ bool has_code_word(const std::vector<char>& bytes) {
         return all.find(std::string_view(reinterpret_cast<const char*>(word.data()), word.size())) != all.npos;
     });
 }
-
-}  // namespace
-
-bool is_plain_wav(ByteSource& source) {
-    return source.size() != ByteSource::kUnknown && is_wav(source) && !has_code_word(read_beginning(source, kLooked));
-}
-
-namespace {
 
 // Says the size of another source, but has one byte more. A packet that is cut takes it.
 class OneMore final : public ByteSource {
@@ -199,30 +129,6 @@ bool reads_beyond(AVFormatContext& context, std::int64_t size, std::int64_t last
     }
     return avio_tell(context.pb) > size;
 }
-
-}  // namespace
-
-bool ends_within_nut_packet(ByteSource& source, std::int64_t last) {
-    constexpr int kBuffer = 1 << 16;
-    OneMore longer(source);
-    longer.seek(0);
-    Input input(longer, kBuffer);
-    AVFormatContext* given = avformat_alloc_context();
-    if (given == nullptr) {
-        throw std::bad_alloc();
-    }
-    given->pb = input.context();
-    given->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE;
-    // On failure libav frees what it was given.
-    const int opened = avformat_open_input(&given, nullptr, av_find_input_format("nut"), nullptr);
-    const FormatContextPtr context(given);
-    const bool beyond = opened >= 0 && reads_beyond(*context, source.size(), last);
-    input.rethrow();
-    source.seek(source.size());
-    return beyond;
-}
-
-namespace {
 
 // Files have a handful of parts, but in Creative Voice one for each packet.
 constexpr int kMostParts = 100'000;
@@ -287,41 +193,32 @@ std::optional<WavSize> find_in_caf(Peek file) {
     return std::nullopt;
 }
 
-// Wave64 has chunks that begin with an identifier and a size, which counts both and is rounded up to 8 bytes.
-std::optional<WavSize> find_in_w64(Peek file) {
+// Finds the one of that name among parts that begin with an identifier and a size. The size counts both, and is rounded
+// up to `unit` bytes.
+std::optional<WavSize> find_in_parts(Peek& file, std::string_view name, std::int64_t position, std::uint64_t unit) {
     constexpr std::int64_t kHead = 24;
     std::array<std::uint8_t, kHead> head{};
-    std::int64_t position = 40;
     for (int i = 0; i < kMostParts && file.read(position, head); ++i) {
         const auto size = load_le<std::uint64_t>(head.data() + 16);
-        if (is(head.data(), "data")) {
+        if (is(head.data(), name)) {
             return size < kHead ? std::nullopt : compare(file, position + kHead, size - kHead);
         }
         if (size < kHead || size > static_cast<std::uint64_t>(file.size() - position)) {
             return std::nullopt;
         }
-        position += static_cast<std::int64_t>((size + 7) / 8 * 8);
+        position += static_cast<std::int64_t>((size + unit - 1) / unit * unit);
     }
     return std::nullopt;
+}
+
+std::optional<WavSize> find_in_w64(Peek file) {
+    return find_in_parts(file, "data", 40, 8);
 }
 
 // ASF, which is also WMA, has objects; the second one has all packets. It has no size while it is being written.
 std::optional<WavSize> find_in_asf(Peek file) {
     constexpr std::string_view kData("\x36\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", 16);
-    constexpr std::int64_t kHead = 24;
-    std::array<std::uint8_t, kHead> head{};
-    std::int64_t position = 0;
-    for (int i = 0; i < kMostParts && file.read(position, head); ++i) {
-        const auto size = load_le<std::uint64_t>(head.data() + 16);
-        if (is(head.data(), kData)) {
-            return size < kHead ? std::nullopt : compare(file, position + kHead, size - kHead);
-        }
-        if (size < kHead || size > static_cast<std::uint64_t>(file.size() - position)) {
-            return std::nullopt;
-        }
-        position += static_cast<std::int64_t>(size);
-    }
-    return std::nullopt;
+    return find_in_parts(file, kData, 0, 1);
 }
 
 // Returns whether there is a block of Creative Voice of such a type and size.
@@ -383,32 +280,23 @@ std::optional<WavSize> find_in_voc(Peek file) {
     return std::nullopt;
 }
 
-}  // namespace
-
+// Returns the size of the sound in a file of that size which was cut off, by the container's number of bytes of sound;
+// nothing for complete files, for an open size, and for containers without the number. Demuxers take such an end for a
+// whole file's. It is called at the end of reading, and does not move the input.
 std::optional<WavSize> find_cut_sound(AVFormatContext& context, std::int64_t size) {
     if (size <= 0 || context.pb == nullptr) {
         return std::nullopt;
     }
-    const std::string_view format = context.iformat->name;
-    if (format == "aiff") {
-        return find_in_aiff({*context.pb, size});
+    constexpr std::pair<std::string_view, std::optional<WavSize> (*)(Peek)> kFinders[] = {
+        {"aiff", find_in_aiff}, {"au", find_in_au},     {"caf", find_in_caf}, {"w64", find_in_w64},
+        {"asf", find_in_asf},   {"asf_o", find_in_asf}, {"voc", find_in_voc}};
+    for (const auto& [format, find] : kFinders) {
+        if (format == context.iformat->name) {
+            return find({*context.pb, size});
+        }
     }
-    if (format == "au") {
-        return find_in_au({*context.pb, size});
-    }
-    if (format == "caf") {
-        return find_in_caf({*context.pb, size});
-    }
-    if (format == "w64") {
-        return find_in_w64({*context.pb, size});
-    }
-    if (format == "asf" || format == "asf_o") {
-        return find_in_asf({*context.pb, size});
-    }
-    return format == "voc" ? find_in_voc({*context.pb, size}) : std::nullopt;
+    return std::nullopt;
 }
-
-namespace {
 
 // The index of MP4 tells where each packet is.
 bool lacks_packets(AVFormatContext& context, std::int64_t size) {
@@ -590,19 +478,9 @@ bool has_cut_page(Peek file) {
     return false;
 }
 
-}  // namespace
-
-bool has_fragments(AVIOContext& input, std::int64_t size) {
-    Peek file(input, size);
-    return find_box_where(file, [](const PlacedBox& box) { return box.is("moof"); });
-}
-
-bool may_be_several(AVFormatContext& context, std::int64_t size) {
-    const std::string_view format = context.iformat->name;
-    return format.find("mp4") != std::string_view::npos ? has_several_headers({*context.pb, size})
-                                                        : may_have_several_segments({*context.pb, size});
-}
-
+// Returns whether a file of that size ends before the packets of the selected streams, or the index that names them, by
+// the sizes in the container. Demuxers take such an end for a whole file's. It is called at the end of reading, and
+// does not move the input.
 bool ends_early(AVFormatContext& context, std::int64_t size) {
     if (size <= 0 || context.pb == nullptr) {
         return false;
@@ -622,8 +500,6 @@ bool ends_early(AVFormatContext& context, std::int64_t size) {
     }
     return format == "avi" && has_cut_list({*context.pb, size});
 }
-
-namespace {
 
 // The packets of MPEG-TS have one size throughout a file, and all begin with the same byte. If another byte follows the
 // last one, it is something else.
@@ -701,6 +577,91 @@ std::int64_t found_samples(const AVFormatContext& context, std::int64_t last_end
 }
 
 }  // namespace
+
+std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
+    std::array<std::uint8_t, 12> head{};
+    if (!read_all(source, head.data(), head.size()) || !is(head.data() + 8, "WAVE") ||
+        !(is(head.data(), "RIFF") || is(head.data(), "RF64") || is(head.data(), "BW64"))) {
+        return std::nullopt;
+    }
+    WavSizes sizes;
+    sizes.riff = load_le<std::uint32_t>(head.data() + 4);
+    sizes.file = static_cast<std::uint64_t>(source.size());
+    constexpr std::uint64_t kHeader = 8;
+    std::uint64_t position = head.size();
+    std::array<std::uint8_t, kHeader> chunk{};
+    // Files have a handful. Zeros would be not an end of empty ones.
+    constexpr int kMostChunks = 1000;
+    for (int i = 0; i < kMostChunks && read_all(source, chunk.data(), chunk.size()); ++i) {
+        position += kHeader;
+        const std::uint64_t size = load_le<std::uint32_t>(chunk.data() + 4);
+        std::array<std::uint8_t, 16> large{};
+        if (is(chunk.data(), "ds64") && read_all(source, large.data(), large.size())) {
+            sizes.riff = load_le<std::uint64_t>(large.data());
+            sizes.data = load_le<std::uint64_t>(large.data() + 8);
+            sizes.place = position + 8;
+        } else if (is(chunk.data(), "data")) {
+            constexpr std::uint64_t kInFirstChunk = 0xFFFFFFFF;
+            sizes.data = size == kInFirstChunk && sizes.data > 0 ? sizes.data : size;
+            sizes.present = sizes.file - position;
+            return sizes;
+        }
+        position += size + (size & 1);
+        if (position >= sizes.file) {
+            return std::nullopt;
+        }
+        source.seek(static_cast<std::int64_t>(position));
+    }
+    return std::nullopt;
+}
+
+std::optional<WavSize> find_cut_wav(ByteSource& source) {
+    if (source.size() == ByteSource::kUnknown) {
+        return std::nullopt;
+    }
+    const std::optional<WavSizes> found = find_wav_sizes(source);
+    source.seek(0);
+    if (!found) {
+        return std::nullopt;
+    }
+    const std::uint64_t promised = bytes_of_sound(*found);
+    return promised <= found->present
+               ? std::nullopt
+               : std::optional(WavSize{static_cast<std::int64_t>(promised), static_cast<std::int64_t>(found->present)});
+}
+
+bool is_plain_wav(ByteSource& source) {
+    return source.size() != ByteSource::kUnknown && is_wav(source) && !has_code_word(read_beginning(source, kLooked));
+}
+
+bool ends_within_nut_packet(ByteSource& source, std::int64_t last) {
+    constexpr int kBuffer = 1 << 16;
+    OneMore longer(source);
+    longer.seek(0);
+    Input input(longer, kBuffer);
+    AVFormatContext* given = avformat_alloc_context();
+    require_memory(given != nullptr);
+    given->pb = input.context();
+    given->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_NOPARSE;
+    // On failure libav frees what it was given.
+    const int opened = avformat_open_input(&given, nullptr, av_find_input_format("nut"), nullptr);
+    const FormatContextPtr context(given);
+    const bool beyond = opened >= 0 && reads_beyond(*context, source.size(), last);
+    input.rethrow();
+    source.seek(source.size());
+    return beyond;
+}
+
+bool has_fragments(AVIOContext& input, std::int64_t size) {
+    Peek file(input, size);
+    return find_box_where(file, [](const PlacedBox& box) { return box.is("moof"); });
+}
+
+bool may_be_several(AVFormatContext& context, std::int64_t size) {
+    const std::string_view format = context.iformat->name;
+    return format.find("mp4") != std::string_view::npos ? has_several_headers({*context.pb, size})
+                                                        : may_have_several_segments({*context.pb, size});
+}
 
 void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav) {

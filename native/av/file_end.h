@@ -8,17 +8,16 @@
 
 #include "core/file_parts.h"
 #include "core/files.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
 
 // Reads from where libav reads, and goes back there in the end.
-class Peek {
+class Peek : NonCopyable {
   public:
     Peek(AVIOContext& input, std::int64_t size) : input_(input), size_(size), before_(avio_tell(&input)) {}
-    Peek(const Peek&) = delete;
-    Peek& operator=(const Peek&) = delete;
     ~Peek() { avio_seek(&input_, before_, SEEK_SET); }
 
     [[nodiscard]] std::int64_t size() const { return size_; }
@@ -64,16 +63,6 @@ bool is_plain_wav(ByteSource& source);
 // Returns whether a NUT file of known size ends within a packet. Its demuxer does not say so: it takes what there is
 // for the packet. `last` is where the contents of the last packet begin. The source is at its end then.
 bool ends_within_nut_packet(ByteSource& source, std::int64_t last);
-
-// Returns the size of the sound in a file of that size which was cut off, by the container's number of bytes of sound;
-// nothing for complete files, for an open size, and for containers without the number. Demuxers take such an end for a
-// whole file's. It is called at the end of reading, and does not move the input.
-[[nodiscard]] std::optional<WavSize> find_cut_sound(AVFormatContext& context, std::int64_t size);
-
-// Returns whether a file of that size ends before the packets of the selected streams, or the index that names them, by
-// the sizes in the container. Demuxers take such an end for a whole file's. It is called at the end of reading, and
-// does not move the input.
-[[nodiscard]] bool ends_early(AVFormatContext& context, std::int64_t size);
 
 // Returns whether a file of MP4 has fragments, which its header does not name the packets of.
 [[nodiscard]] bool has_fragments(AVIOContext& input, std::int64_t size);

@@ -3,14 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "core/errors.h"
-#include "core/geometry.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -54,7 +50,7 @@ std::string describe(const AVFrame& frame) {
         return std::to_string(frame.ch_layout.nb_channels) + " channels of " + (name == nullptr ? "unknown" : name) +
                " at " + std::to_string(frame.sample_rate) + " Hz";
     }
-    return std::to_string(frame.width) + "x" + std::to_string(frame.height) + " " + ffmpeg_format_name(frame.format);
+    return describe_picture(frame.width, frame.height, frame.format);
 }
 
 bool alike(const AVFrame& a, const AVFrame& b) {
@@ -127,15 +123,50 @@ void copy_frames(const FrameList& list, const Form& form, std::uint8_t* to) {
     }
 }
 
-Buffer make_buffer(std::vector<std::size_t> shape, ElementType type, const Memory* memory) {
-    return memory == nullptr ? allocate(std::move(shape), type) : allocate_in(*memory, std::move(shape), type);
+std::string size_text(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+bool has_planes_of_bytes(const AVPixFmtDescriptor& format) {
+    constexpr std::uint64_t kOthers = AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL |
+                                      AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_FLOAT |
+                                      AV_PIX_FMT_FLAG_BAYER;
+    if ((format.flags & kOthers) != 0 || (format.nb_components != 1 && format.nb_components != kPlanes)) {
+        return false;
+    }
+    for (int i = 0; i < format.nb_components; ++i) {
+        const AVComponentDescriptor& component = format.comp[i];
+        if (component.plane != i || component.step != 1 || component.offset != 0 || component.shift != 0 ||
+            component.depth != 8) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Returns the conversion to full range that FFmpeg does with these factors, which have 16 bits of fraction and are for
+// planes of limited range: 219 levels of luma, 224 of chroma.
+YuvColors yuv_colors(const FrameColors& colors) {
+    const double chroma = colors.full_range ? 224.0 / 255.0 : 1.0;
+    const auto fixed = [](double factor) {
+        return static_cast<std::int16_t>(std::lround(factor * (1 << YuvColors::kBits)));
+    };
+    const auto factor = [&](int i) { return colors.matrix[i] / 65536.0 * chroma; };
+    return {
+        .black = static_cast<FineLevel>(colors.full_range ? 0 : 16 << kFineBits),
+        .luma = fixed(colors.full_range ? 1.0 : 255.0 / 219.0),
+        .red_from_cr_less_1 = fixed(factor(0) - 1),
+        .green_from_cb = fixed(factor(2)),
+        .green_from_cr = fixed(factor(3)),
+        .blue_from_cb_less_1 = fixed(factor(1) - 1),
+    };
 }
 
 }  // namespace
 
 Buffer to_array(const FrameList& list, const Memory* memory) {
     const Form form = form_of(list);
-    Buffer buffer = make_buffer(form.shape, form.type, memory);
+    Buffer buffer = allocate_in(memory, form.shape, form.type);
     copy_frames(list, form, buffer.data);
     return buffer;
 }
@@ -154,7 +185,7 @@ Buffer to_array(std::span<const FrameList> lists, const Memory* memory) {
     }
     std::vector<std::size_t> shape = first.shape;
     shape.insert(shape.begin(), lists.size());
-    Buffer buffer = make_buffer(std::move(shape), first.type, memory);
+    Buffer buffer = allocate_in(memory, std::move(shape), first.type);
     for (std::size_t i = 0; i < lists.size(); ++i) {
         copy_frames(lists[i], first, buffer.data + i * first.bytes());
     }
@@ -231,14 +262,6 @@ FrameList show_sound(std::shared_ptr<const void> owner, Bytes array, const std::
     return list;
 }
 
-namespace {
-
-std::string size_text(Size size) {
-    return std::to_string(size.width) + "x" + std::to_string(size.height);
-}
-
-}  // namespace
-
 void throw_size_change(Size from, Size to) {
     throw MediaError("the pictures change their size in mid-stream, from " + size_text(from) + " to " + size_text(to) +
                      ": give the width and the height that all are to have");
@@ -253,8 +276,7 @@ void PictureArray::write(const AVFrame& frame, std::size_t row) {
         canvas_ = canvas;
         row_bytes_ = options_.format.image_bytes(canvas);
         std::vector<std::size_t> sides = options_.format.shape(count_, canvas);
-        array_ = memory_ == nullptr ? allocate(std::move(sides), options_.format.type())
-                                    : allocate_in(*memory_, std::move(sides), options_.format.type());
+        array_ = allocate_in(memory_, std::move(sides), options_.format.type());
     }
     if (canvas != canvas_) {
         throw_size_change(canvas_, canvas);
@@ -265,45 +287,6 @@ void PictureArray::write(const AVFrame& frame, std::size_t row) {
 void PictureArray::copy(std::size_t from, std::size_t to) {
     std::memcpy(array_.data + to * row_bytes_, array_.data + from * row_bytes_, row_bytes_);
 }
-
-namespace {
-
-bool has_planes_of_bytes(const AVPixFmtDescriptor& format) {
-    constexpr std::uint64_t kOthers = AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL |
-                                      AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_FLOAT |
-                                      AV_PIX_FMT_FLAG_BAYER;
-    if ((format.flags & kOthers) != 0 || (format.nb_components != 1 && format.nb_components != kPlanes)) {
-        return false;
-    }
-    for (int i = 0; i < format.nb_components; ++i) {
-        const AVComponentDescriptor& component = format.comp[i];
-        if (component.plane != i || component.step != 1 || component.offset != 0 || component.shift != 0 ||
-            component.depth != 8) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// Returns the conversion to full range that FFmpeg does with these factors, which have 16 bits of fraction and are for
-// planes of limited range: 219 levels of luma, 224 of chroma.
-YuvColors yuv_colors(const FrameColors& colors) {
-    const double chroma = colors.full_range ? 224.0 / 255.0 : 1.0;
-    const auto fixed = [](double factor) {
-        return static_cast<std::int16_t>(std::lround(factor * (1 << YuvColors::kBits)));
-    };
-    const auto factor = [&](int i) { return colors.matrix[i] / 65536.0 * chroma; };
-    return {
-        .black = static_cast<FineLevel>(colors.full_range ? 0 : 16 << kFineBits),
-        .luma = fixed(colors.full_range ? 1.0 : 255.0 / 219.0),
-        .red_from_cr_less_1 = fixed(factor(0) - 1),
-        .green_from_cb = fixed(factor(2)),
-        .green_from_cr = fixed(factor(3)),
-        .blue_from_cb_less_1 = fixed(factor(1) - 1),
-    };
-}
-
-}  // namespace
 
 std::optional<YuvImage> yuv_planes(const AVFrame& frame) {
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));

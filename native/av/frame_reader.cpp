@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <new>
-#include <string>
-#include <utility>
 
 #include "av/coded_pictures.h"
 #include "av/samples.h"
-#include "av/stream_decoder.h"
-#include "av/video_index.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 
@@ -336,10 +330,8 @@ FramePtr silence_like(const AVFrame& sound) {
     silence->format = sound.format;
     silence->sample_rate = sound.sample_rate;
     silence->nb_samples = sound.sample_rate;
-    if (av_channel_layout_copy(&silence->ch_layout, &sound.ch_layout) < 0 ||
-        av_frame_get_buffer(silence.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&silence->ch_layout, &sound.ch_layout) >= 0 &&
+                   av_frame_get_buffer(silence.get(), 0) >= 0);
     av_samples_set_silence(silence->extended_data, 0, silence->nb_samples, sound.ch_layout.nb_channels,
                            static_cast<AVSampleFormat>(sound.format));
     return silence;
@@ -352,9 +344,8 @@ FramePtr copy_samples(const AVFrame& frame, AVRational time_base, int begin, int
     part->nb_samples = end - begin;
     part->flags = frame.flags;
     part->decode_error_flags = frame.decode_error_flags;
-    if (av_channel_layout_copy(&part->ch_layout, &frame.ch_layout) < 0 || av_frame_get_buffer(part.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&part->ch_layout, &frame.ch_layout) >= 0 &&
+                   av_frame_get_buffer(part.get(), 0) >= 0);
     av_samples_copy(part->extended_data, frame.extended_data, 0, begin, end - begin, frame.ch_layout.nb_channels,
                     static_cast<AVSampleFormat>(frame.format));
     part->pts = frame.pts + av_rescale_q(begin, {1, frame.sample_rate}, time_base);

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,61 +35,6 @@ std::int64_t step_of(const AVPacket& packet, const AVStream& stream) {
     const AVRational rate = stream.avg_frame_rate;
     return rate.num > 0 && rate.den > 0 ? av_rescale_q(1, av_inv_q(rate), stream.time_base) : 1;
 }
-
-}  // namespace
-
-// Decoding never goes back in time, and a key frame is shown after all that is decoded before it; whether decoding can
-// begin with a packet, only some demuxers look up in it. Times that they make up for packets may go back a little.
-bool JoinedTimes::begins_anew(const AVPacket& packet, const AVStream& stream) const {
-    const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
-    const AVRational time_base = stream.time_base;
-    if (const std::int64_t period = clock_period(stream); period > 0 && decoded_ != AV_NOPTS_VALUE &&
-                                                          packet.dts != AV_NOPTS_VALUE &&
-                                                          packet.dts - decoded_ > period / 2) {
-        return true;
-    }
-    if (decoded_ != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE && packet.dts < decoded_) {
-        constexpr AVRational kLittle{1, 10};
-        const bool far = av_compare_ts(decoded_ - packet.dts, time_base, kLittle.num, {1, kLittle.den}) > 0;
-        return key || (looks_up_ && far);
-    }
-    const std::int64_t before = looks_up_ ? std::max(shown_, decoded_) : decoded_;
-    return key && packet.pts != AV_NOPTS_VALUE && packet.pts < before;
-}
-
-void JoinedTimes::follow(AVPacket& packet, const AVStream& stream) {
-    const std::int64_t step = step_of(packet, stream);
-    // The first frame is shown that long after its packet is decoded.
-    const std::int64_t delay = stream.codecpar->video_delay * step;
-    if (begins_anew(packet, stream)) {
-        // Further from it are only those that others precede, as in the middle of a recording.
-        const bool both = packet.pts != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE;
-        if (both) {
-            packet.dts = std::min(packet.dts, packet.pts);  // Demuxers may have made it up from those before.
-        }
-        const std::int64_t most = looks_up_ ? delay : kMaxTime;
-        const std::int64_t ahead = both ? std::clamp<std::int64_t>(packet.pts - packet.dts, 0, most) : 0;
-        moved_ = end_ - ahead - (packet.dts != AV_NOPTS_VALUE ? packet.dts : packet.pts);
-        shown_ = AV_NOPTS_VALUE;
-        joined_ = true;
-    }
-    decoded_ = packet.dts != AV_NOPTS_VALUE ? packet.dts : decoded_;
-    shown_ = packet.pts != AV_NOPTS_VALUE ? std::max(packet.pts, shown_) : shown_;
-    packet.pts += packet.pts != AV_NOPTS_VALUE ? moved_ : 0;
-    packet.dts += packet.dts != AV_NOPTS_VALUE ? moved_ : 0;
-    if (packet.pts != AV_NOPTS_VALUE) {
-        end_ = std::max(end_, packet.pts + step);
-    }
-    // A frame that does not say when it is shown, or says it for the one after it, is shown when the next one is
-    // decoded that is not shown at once.
-    waits_ = packet.pts == AV_NOPTS_VALUE || packet.pts == before_ || (waits_ && packet.pts == packet.dts);
-    before_ = packet.pts;
-    if (waits_ && packet.dts != AV_NOPTS_VALUE) {
-        end_ = std::max(end_, packet.dts + step + delay);
-    }
-}
-
-namespace {
 
 // The most that is looked at to know what begins at a place.
 constexpr std::size_t kLook = 32;
@@ -377,14 +321,6 @@ class FramesOfJoined final : public ByteSource {
     std::map<std::int64_t, std::int64_t> left_out_;  // How many bytes are left out up to and with a position.
 };
 
-}  // namespace
-
-std::unique_ptr<ByteSource> frames_of_joined(std::unique_ptr<ByteSource> source) {
-    return std::make_unique<FramesOfJoined>(std::move(source));
-}
-
-namespace {
-
 // The targets of a segment index: the starts of fragments, and the display times of their first frames.
 struct Segments {
     std::uint64_t track = 0;
@@ -460,40 +396,6 @@ bool agrees(const Segments& segments, const Fragments& fragments, const Mp4Track
     return !segments.parts.empty();
 }
 
-}  // namespace
-
-bool has_wrong_segment_index(AVIOContext& input, std::int64_t size, int track) {
-    Peek file(input, size);
-    const auto id = static_cast<std::uint64_t>(track);
-    std::vector<Segments> all;
-    Fragments fragments;
-    find_box_where(file, [&](const PlacedBox& box) {
-        if (box.is("sidx")) {
-            all.push_back(read_segments(read_box(file, box), box.end));
-        } else if (box.is("moof") && !all.empty()) {
-            fragments[box.place] = first_decoded(read_box(file, box), id);
-        }
-        return false;
-    });
-    if (all.empty()) {
-        return false;
-    }
-    const std::vector<Mp4Track> tracks = read_tracks(file);
-    const auto found = std::ranges::find(tracks, id, &Mp4Track::id);
-    constexpr std::int64_t kMostUnits = INT32_MAX;
-    if (found == tracks.end() || found->unit <= 0 || found->unit > kMostUnits ||
-        std::ranges::find(found->edits, -1) != found->edits.end()) {
-        return true;
-    }
-    const bool own = std::ranges::find(all, id, &Segments::track) != all.end();
-    return std::ranges::any_of(all, [&](const Segments& segments) {
-        return (!own || segments.track == id) &&
-               (segments.unit <= 0 || segments.unit > kMostUnits || !agrees(segments, fragments, *found));
-    });
-}
-
-namespace {
-
 struct FreeOutput {
     void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
 };
@@ -557,14 +459,10 @@ Contents make_picture(const AVCodecParameters& stream) {
 // is for Muxer::open to say.
 Contents write_picture(const AVOutputFormat& format, const AVStream& like, const Contents& picture) {
     AVFormatContext* made = nullptr;
-    if (avformat_alloc_output_context2(&made, &format, nullptr, nullptr) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(avformat_alloc_output_context2(&made, &format, nullptr, nullptr) >= 0);
     const std::unique_ptr<AVFormatContext, FreeOutput> context(made);
     AVStream* const stream = avformat_new_stream(made, nullptr);
-    if (stream == nullptr || avcodec_parameters_copy(stream->codecpar, like.codecpar) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(stream != nullptr && avcodec_parameters_copy(stream->codecpar, like.codecpar) >= 0);
     MemorySink sink;
     Output output(sink);
     made->pb = output.context();
@@ -573,9 +471,7 @@ Contents write_picture(const AVOutputFormat& format, const AVStream& like, const
     stream->time_base = {1, 25};
     stream->avg_frame_rate = {25, 1};
     const PacketPtr packet = make_packet();
-    if (av_new_packet(packet.get(), static_cast<int>(picture.size())) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_new_packet(packet.get(), static_cast<int>(picture.size())) >= 0);
     std::ranges::copy(picture, packet->data);
     packet->pts = packet->dts = 0;
     packet->duration = 1;
@@ -649,6 +545,91 @@ std::string compare(std::string_view format, const Contents& picture, Bytes file
 }
 
 }  // namespace
+
+// Decoding never goes back in time, and a key frame is shown after all that is decoded before it; whether decoding can
+// begin with a packet, only some demuxers look up in it. Times that they make up for packets may go back a little.
+bool JoinedTimes::begins_anew(const AVPacket& packet, const AVStream& stream) const {
+    const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    const AVRational time_base = stream.time_base;
+    if (const std::int64_t period = clock_period(stream); period > 0 && decoded_ != AV_NOPTS_VALUE &&
+                                                          packet.dts != AV_NOPTS_VALUE &&
+                                                          packet.dts - decoded_ > period / 2) {
+        return true;
+    }
+    if (decoded_ != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE && packet.dts < decoded_) {
+        constexpr AVRational kLittle{1, 10};
+        const bool far = av_compare_ts(decoded_ - packet.dts, time_base, kLittle.num, {1, kLittle.den}) > 0;
+        return key || (looks_up_ && far);
+    }
+    const std::int64_t before = looks_up_ ? std::max(shown_, decoded_) : decoded_;
+    return key && packet.pts != AV_NOPTS_VALUE && packet.pts < before;
+}
+
+void JoinedTimes::follow(AVPacket& packet, const AVStream& stream) {
+    const std::int64_t step = step_of(packet, stream);
+    // The first frame is shown that long after its packet is decoded.
+    const std::int64_t delay = stream.codecpar->video_delay * step;
+    if (begins_anew(packet, stream)) {
+        // Further from it are only those that others precede, as in the middle of a recording.
+        const bool both = packet.pts != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE;
+        if (both) {
+            packet.dts = std::min(packet.dts, packet.pts);  // Demuxers may have made it up from those before.
+        }
+        const std::int64_t most = looks_up_ ? delay : kMaxTime;
+        const std::int64_t ahead = both ? std::clamp<std::int64_t>(packet.pts - packet.dts, 0, most) : 0;
+        moved_ = end_ - ahead - (packet.dts != AV_NOPTS_VALUE ? packet.dts : packet.pts);
+        shown_ = AV_NOPTS_VALUE;
+        joined_ = true;
+    }
+    decoded_ = packet.dts != AV_NOPTS_VALUE ? packet.dts : decoded_;
+    shown_ = packet.pts != AV_NOPTS_VALUE ? std::max(packet.pts, shown_) : shown_;
+    packet.pts += packet.pts != AV_NOPTS_VALUE ? moved_ : 0;
+    packet.dts += packet.dts != AV_NOPTS_VALUE ? moved_ : 0;
+    if (packet.pts != AV_NOPTS_VALUE) {
+        end_ = std::max(end_, packet.pts + step);
+    }
+    // A frame that does not say when it is shown, or says it for the one after it, is shown when the next one is
+    // decoded that is not shown at once.
+    waits_ = packet.pts == AV_NOPTS_VALUE || packet.pts == before_ || (waits_ && packet.pts == packet.dts);
+    before_ = packet.pts;
+    if (waits_ && packet.dts != AV_NOPTS_VALUE) {
+        end_ = std::max(end_, packet.dts + step + delay);
+    }
+}
+
+std::unique_ptr<ByteSource> frames_of_joined(std::unique_ptr<ByteSource> source) {
+    return std::make_unique<FramesOfJoined>(std::move(source));
+}
+
+bool has_wrong_segment_index(AVIOContext& input, std::int64_t size, int track) {
+    Peek file(input, size);
+    const auto id = static_cast<std::uint64_t>(track);
+    std::vector<Segments> all;
+    Fragments fragments;
+    find_box_where(file, [&](const PlacedBox& box) {
+        if (box.is("sidx")) {
+            all.push_back(read_segments(read_box(file, box), box.end));
+        } else if (box.is("moof") && !all.empty()) {
+            fragments[box.place] = first_decoded(read_box(file, box), id);
+        }
+        return false;
+    });
+    if (all.empty()) {
+        return false;
+    }
+    const std::vector<Mp4Track> tracks = read_tracks(file);
+    const auto found = std::ranges::find(tracks, id, &Mp4Track::id);
+    constexpr std::int64_t kMostUnits = INT32_MAX;
+    if (found == tracks.end() || found->unit <= 0 || found->unit > kMostUnits ||
+        std::ranges::find(found->edits, -1) != found->edits.end()) {
+        return true;
+    }
+    const bool own = std::ranges::find(all, id, &Segments::track) != all.end();
+    return std::ranges::any_of(all, [&](const Segments& segments) {
+        return (!own || segments.track == id) &&
+               (segments.unit <= 0 || segments.unit > kMostUnits || !agrees(segments, fragments, *found));
+    });
+}
 
 void check_raw_pictures(const AVOutputFormat& format, const AVStream& stream) {
     if (stream.codecpar->codec_id != AV_CODEC_ID_RAWVIDEO) {

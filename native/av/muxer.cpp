@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <new>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "av/container.h"
 #include "av/frame_arrays.h"
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/libav.h"
-#include "image/load/one_image.h"
 
 namespace spdl {
 namespace {
@@ -101,9 +97,7 @@ int Muxer::add_stream(const Stream& stream) {
                          "\": choose another format, such as \"matroska\", or another encoder");
     }
     AVStream* const added = avformat_new_stream(context_.get(), nullptr);
-    if (added == nullptr || avcodec_parameters_copy(added->codecpar, stream.parameters.get()) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(added != nullptr && avcodec_parameters_copy(added->codecpar, stream.parameters.get()) >= 0);
     // Tags are the names of codecs in one file format; another may have none, or others.
     const AVCodecTag* const* const tags = context_->oformat->codec_tag;
     if (tags != nullptr && av_codec_get_id(tags, added->codecpar->codec_tag) != codec) {

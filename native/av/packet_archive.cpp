@@ -2,19 +2,13 @@
 
 #include <libdeflate.h>
 
-#include <algorithm>
 #include <climits>
-#include <cstdint>
-#include <cstring>
-#include <new>
 #include <optional>
-#include <string>
 #include <utility>
 
-#include "core/errors.h"
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -133,20 +127,17 @@ void read_each_side_data(ArchiveReader& reader, const Add& add) {
             throw MediaError("the pickled packets are damaged: their side data has a wrong size");
         }
         std::uint8_t* const to = add(type, data.size());
-        if (to == nullptr) {
-            throw std::bad_alloc();
-        }
+        require_memory(to != nullptr);
         std::ranges::copy(data, to);
     }
 }
-
-}  // namespace
 
 void write_rational(ArchiveWriter& writer, AVRational value) {
     writer.number<std::int32_t>(value.num);
     writer.number<std::int32_t>(value.den);
 }
 
+// `may_be_unknown` is whether 0 is accepted.
 AVRational read_rational(ArchiveReader& reader, const char* what, bool may_be_unknown) {
     const auto numerator = reader.number<std::int32_t>(what, may_be_unknown ? 0 : 1, INT32_MAX);
     const auto denominator = reader.number<std::int32_t>(what, may_be_unknown && numerator == 0 ? 0 : 1, INT32_MAX);
@@ -182,10 +173,7 @@ void write_parameters(ArchiveWriter& writer, const AVCodecParameters& parameters
 }
 
 CodecParametersPtr read_parameters(ArchiveReader& reader) {
-    CodecParametersPtr parameters(avcodec_parameters_alloc());
-    if (!parameters) {
-        throw std::bad_alloc();
-    }
+    CodecParametersPtr parameters = make_parameters();
     const std::string codec = reader.text();
     const AVCodecDescriptor* const descriptor = avcodec_descriptor_get_by_name(codec.c_str());
     if (descriptor == nullptr) {
@@ -199,9 +187,7 @@ CodecParametersPtr read_parameters(ArchiveReader& reader) {
             throw MediaError("the pickled packets are damaged: what their decoder must know is too large");
         }
         parameters->extradata = static_cast<std::uint8_t*>(av_mallocz(extra.size() + AV_INPUT_BUFFER_PADDING_SIZE));
-        if (parameters->extradata == nullptr) {
-            throw std::bad_alloc();
-        }
+        require_memory(parameters->extradata != nullptr);
         std::ranges::copy(extra, parameters->extradata);
         parameters->extradata_size = static_cast<int>(extra.size());
     }
@@ -254,17 +240,11 @@ CodecParametersPtr read_parameters(ArchiveReader& reader) {
     return parameters;
 }
 
-void write_side_data(ArchiveWriter& writer, const AVPacket& packet) {
-    write_side_data(writer, packet.side_data, packet.side_data_elems);
-}
-
 void read_side_data(ArchiveReader& reader, AVPacket& packet) {
     read_each_side_data(reader, [&](AVPacketSideDataType type, std::size_t size) {
         return av_packet_new_side_data(&packet, type, size);
     });
 }
-
-namespace {
 
 constexpr std::uint8_t kMagic[] = {'S', 'P', 'D', 'L', 'p', 'k', 't', 's'};
 constexpr std::uint32_t kVersion = 3;
@@ -375,7 +355,7 @@ void write_packet(ArchiveWriter& writer, const AVPacket& packet) {
 }
 
 // The memory that packets lie in, as libav counts its users.
-class SharedMemory {
+class SharedMemory : NonCopyable {
   public:
     SharedMemory(std::shared_ptr<const void> owner, Bytes memory) {
         auto kept = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
@@ -383,13 +363,9 @@ class SharedMemory {
             const_cast<std::uint8_t*>(memory.data()), memory.size(),
             [](void* opaque, std::uint8_t* /*data*/) { delete static_cast<std::shared_ptr<const void>*>(opaque); },
             kept.get(), AV_BUFFER_FLAG_READONLY);
-        if (buffer_ == nullptr) {
-            throw std::bad_alloc();
-        }
+        require_memory(buffer_ != nullptr);
         static_cast<void>(kept.release());
     }
-    SharedMemory(const SharedMemory&) = delete;
-    SharedMemory& operator=(const SharedMemory&) = delete;
     ~SharedMemory() { av_buffer_unref(&buffer_); }
 
     void show(Bytes part, AVPacket& packet) const {
@@ -397,9 +373,7 @@ class SharedMemory {
             throw MediaError("the pickled packets are damaged: a packet is too large");
         }
         packet.buf = av_buffer_ref(buffer_);
-        if (packet.buf == nullptr) {
-            throw std::bad_alloc();
-        }
+        require_memory(packet.buf != nullptr);
         packet.data = const_cast<std::uint8_t*>(part.data());
         packet.size = static_cast<int>(part.size());
     }
@@ -422,6 +396,10 @@ PacketPtr read_packet(ArchiveReader& reader, const SharedMemory& memory, AVRatio
 }
 
 }  // namespace
+
+void write_side_data(ArchiveWriter& writer, const AVPacket& packet) {
+    write_side_data(writer, packet.side_data, packet.side_data_elems);
+}
 
 std::vector<std::uint8_t> archive(const std::string& name, const PacketList& list) {
     const Stream& stream = *list.stream;

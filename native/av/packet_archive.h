@@ -128,17 +128,8 @@ class ArchiveWriter {
 
 // The parameters of a stream that decoders need, in an archive.
 
-void write_rational(ArchiveWriter& writer, AVRational value);
-
-// `may_be_unknown` is whether 0 is accepted.
-AVRational read_rational(ArchiveReader& reader, const char* what, bool may_be_unknown);
-
-void write_parameters(ArchiveWriter& writer, const AVCodecParameters& parameters);
-CodecParametersPtr read_parameters(ArchiveReader& reader);
-
 // Data beside packets, such as how many samples a decoder leaves out. Only kinds that change what is decoded.
 void write_side_data(ArchiveWriter& writer, const AVPacket& packet);
-void read_side_data(ArchiveReader& reader, AVPacket& packet);
 
 // Packets as bytes that another process can read: a header with a checksum, what decoders must know of the stream, and
 // the packets. Everything is called by FFmpeg's names, not by its numbers, which differ between releases. The bytes may

@@ -5,14 +5,13 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <new>
 #include <string_view>
 #include <utility>
 
 #include "av/samples.h"
 #include "av/video_index.h"
+#include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -79,25 +78,23 @@ std::string Stream::describe() const {
 }
 
 Stream with(const Stream& stream, CodecParametersPtr parameters) {
-    return {stream.medium,         stream.index,          std::move(parameters), stream.time_base, stream.frame_rate,
-            stream.start,          stream.duration,       stream.num_frames,     stream.times,     stream.tells_keys,
-            stream.makes_up_times, stream.counts_samples, stream.rotation};
+    Stream changed = stream;
+    changed.parameters = std::move(parameters);
+    return changed;
 }
 
 std::shared_ptr<const Stream> with(const std::shared_ptr<const Stream>& stream, Times times) {
     if (stream->times == times) {
         return stream;
     }
-    Stream changed = with(*stream, copy_parameters(*stream->parameters));
+    Stream changed = *stream;
     changed.times = times;
     return std::make_shared<const Stream>(std::move(changed));
 }
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
-    CodecParametersPtr copy(avcodec_parameters_alloc());
-    if (!copy || avcodec_parameters_copy(copy.get(), &parameters) < 0) {
-        throw std::bad_alloc();
-    }
+    CodecParametersPtr copy = make_parameters();
+    require_memory(avcodec_parameters_copy(copy.get(), &parameters) >= 0);
     return copy;
 }
 
@@ -259,10 +256,9 @@ BitStreamFilter::BitStreamFilter(std::shared_ptr<const Stream> stream, const std
     log.check(avcodec_parameters_copy(context_->par_in, stream->parameters.get()), what_.c_str());
     context_->time_base_in = stream->time_base;
     log.check(av_bsf_init(context_.get()), what_.c_str());
-    output_ = std::make_shared<const Stream>(
-        Stream{stream->medium, stream->index, copy_parameters(*context_->par_out), context_->time_base_out,
-               stream->frame_rate, stream->start, stream->duration, stream->num_frames, stream->times,
-               stream->tells_keys, stream->makes_up_times, stream->counts_samples, stream->rotation});
+    Stream changed = with(*stream, copy_parameters(*context_->par_out));
+    changed.time_base = context_->time_base_out;
+    output_ = std::make_shared<const Stream>(std::move(changed));
 }
 
 void BitStreamFilter::add(PacketPtr packet, std::vector<PacketPtr>& finished) {

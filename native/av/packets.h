@@ -26,7 +26,7 @@ enum class Times : std::uint8_t { kNone = 0, kShown = 1, kDecoded = 2, kCounted 
 struct Stream {
     Medium medium = Medium::kVideo;
     int index = 0;  // In its container.
-    CodecParametersPtr parameters;
+    std::shared_ptr<const AVCodecParameters> parameters;
     AVRational time_base{0, 1};
     AVRational frame_rate{0, 1};          // 0/1 if it is not known.
     std::int64_t start = AV_NOPTS_VALUE;  // In units of the time base, as the two below.

@@ -1,17 +1,14 @@
 #include "av/samples.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <new>
 #include <string_view>
 #include <utility>
 
 #include "av/coded_pictures.h"
-#include "av/packets.h"
 #include "av/sound_headers.h"
 #include "core/bytes.h"
-#include "ffmpeg/libav.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {
@@ -82,7 +79,7 @@ std::int64_t largest_error(const Stream& counted, AVRational unit) {
 
 std::shared_ptr<const Stream> count_samples(const Stream& stream) {
     const AVRational sample{1, stream.parameters->sample_rate};
-    Stream counted = with(stream, copy_parameters(*stream.parameters));
+    Stream counted = stream;
     for (std::int64_t* const time : {&counted.start, &counted.duration}) {
         *time = *time == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : rescale_time(*time, stream.time_base, sample);
     }
@@ -224,9 +221,8 @@ FramePtr SampleQueue::take(int count) {
     taken->sample_rate = first.sample_rate;
     taken->nb_samples = count;
     taken->pts = first.pts + used_;
-    if (av_channel_layout_copy(&taken->ch_layout, &first.ch_layout) < 0 || av_frame_get_buffer(taken.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&taken->ch_layout, &first.ch_layout) >= 0 &&
+                   av_frame_get_buffer(taken.get(), 0) >= 0);
     const auto format = static_cast<AVSampleFormat>(first.format);
     for (int filled = 0; filled < count;) {
         const AVFrame& frame = *frames_.front();

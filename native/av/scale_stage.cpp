@@ -4,7 +4,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -149,58 +148,6 @@ void append(std::string& text, std::string_view filter) {
     text += filter;
 }
 
-}  // namespace
-
-std::optional<ScaleDescription> parse_scale_description(const std::string& description) {
-    const std::string named = with_named_options(description);
-    if (named.empty()) {
-        return std::nullopt;
-    }
-    const std::vector<std::string_view> filters = split(named, ',');
-    ScaleDescription found;
-    std::size_t at = 0;
-    for (; at < filters.size() && chooses_frames(filters[at]); ++at) {
-        append(found.before, filters[at]);
-    }
-    if (at == filters.size() || !read_scale(filters[at], found)) {
-        return std::nullopt;
-    }
-    append(found.scale, filters[at++]);
-    const auto take = [&](std::optional<Size>& size, std::optional<Size> (*read)(std::string_view)) {
-        if (at < filters.size() && (size = read(filters[at]))) {
-            append(found.scale, filters[at++]);
-        }
-    };
-    take(found.pad, read_pad);
-    if (!found.pad) {
-        take(found.crop, read_crop);
-    }
-    take(found.center, read_crop);
-    for (; at < filters.size() && follows(filters[at]); ++at) {
-        append(found.after, filters[at]);
-    }
-    // Filters that continue a video must know the end of a window, which only a common graph provides.
-    if (found.before.find("trim") != std::string::npos && found.after.find("tpad") != std::string::npos) {
-        return std::nullopt;
-    }
-    // In YUV, pad and vflip together give another last row of an odd picture than one after the other.
-    const bool together = found.pad && found.after.find("vflip") != std::string::npos;
-    if (at == filters.size()) {
-        return together ? std::nullopt : std::optional(std::move(found));
-    }
-    for (const auto& [text, format] :
-         {std::pair{"format=pix_fmts=rgb24", AV_PIX_FMT_RGB24}, {"format=pix_fmts=yuv420p", AV_PIX_FMT_YUV420P}}) {
-        if (filters[at] == text && at + 1 == filters.size() && !(together && format == AV_PIX_FMT_YUV420P)) {
-            append(found.scale, text);
-            found.format = format;
-            return found;
-        }
-    }
-    return std::nullopt;
-}
-
-namespace {
-
 // One plane of a picture: how many bytes a sample takes, and how many columns and rows share it, as a power of two.
 struct PlaneForm {
     int index;
@@ -276,6 +223,54 @@ std::optional<SwsScaler::Form> form_of(const AVFrame& frame, Size to, const Scal
 
 }  // namespace
 
+std::optional<ScaleDescription> parse_scale_description(const std::string& description) {
+    const std::string named = with_named_options(description);
+    if (named.empty()) {
+        return std::nullopt;
+    }
+    const std::vector<std::string_view> filters = split(named, ',');
+    ScaleDescription found;
+    std::size_t at = 0;
+    for (; at < filters.size() && chooses_frames(filters[at]); ++at) {
+        append(found.before, filters[at]);
+    }
+    if (at == filters.size() || !read_scale(filters[at], found)) {
+        return std::nullopt;
+    }
+    append(found.scale, filters[at++]);
+    const auto take = [&](std::optional<Size>& size, std::optional<Size> (*read)(std::string_view)) {
+        if (at < filters.size() && (size = read(filters[at]))) {
+            append(found.scale, filters[at++]);
+        }
+    };
+    take(found.pad, read_pad);
+    if (!found.pad) {
+        take(found.crop, read_crop);
+    }
+    take(found.center, read_crop);
+    for (; at < filters.size() && follows(filters[at]); ++at) {
+        append(found.after, filters[at]);
+    }
+    // Filters that continue a video must know the end of a window, which only a common graph provides.
+    if (found.before.find("trim") != std::string::npos && found.after.find("tpad") != std::string::npos) {
+        return std::nullopt;
+    }
+    // In YUV, pad and vflip together give another last row of an odd picture than one after the other.
+    const bool together = found.pad && found.after.find("vflip") != std::string::npos;
+    if (at == filters.size()) {
+        return together ? std::nullopt : std::optional(std::move(found));
+    }
+    for (const auto& [text, format] :
+         {std::pair{"format=pix_fmts=rgb24", AV_PIX_FMT_RGB24}, {"format=pix_fmts=yuv420p", AV_PIX_FMT_YUV420P}}) {
+        if (filters[at] == text && at + 1 == filters.size() && !(together && format == AV_PIX_FMT_YUV420P)) {
+            append(found.scale, text);
+            found.format = format;
+            return found;
+        }
+    }
+    return std::nullopt;
+}
+
 ScaleStage::ScaleStage(const AVFrame& first, AVRational time_base, AVRational frame_rate, ScaleDescription description,
                        const std::string& whole)
     : description_(std::move(description)),
@@ -344,9 +339,7 @@ FramePtr ScaleStage::run(FramePtr frame) {
     FramePtr filtered = filter(reference(*frame));
     sample_ = reference(*filtered);
     sampled_of_ = make_frame();
-    if (av_frame_copy_props(sampled_of_.get(), frame.get()) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_frame_copy_props(sampled_of_.get(), frame.get()) >= 0);
     by_filters_ = !place(*filtered, scaler->form().to_format) || !same_pixels(*scale(*frame, *scaler), *filtered);
     return filtered;
 }
@@ -357,9 +350,7 @@ FramePtr ScaleStage::scale(const AVFrame& frame, const SwsScaler& scaler) {
     made->width = sample_->width;
     made->height = sample_->height;
     allocate_picture(*made);
-    if (av_frame_copy_props(made.get(), &frame) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_frame_copy_props(made.get(), &frame) >= 0);
     made->sample_aspect_ratio = sample_->sample_aspect_ratio;
     made->colorspace = sample_->colorspace;
     made->color_range = sample_->color_range;

@@ -15,7 +15,7 @@ namespace {
 using Take = std::function<void(const FramePtr&)>;
 
 // Decodes until there are as many samples as are wanted, and hands over the frames. Returns the number of channels.
-int decode(const SoundInput& input, const SoundBatchOptions& options, const Take& take) {
+int decode(const MediaInput& input, const SoundBatchOptions& options, const Take& take) {
     Container container(input.open(), options.demux);
     const std::optional<int> index = container.best_stream(Medium::kAudio);
     if (!index) {
@@ -97,13 +97,11 @@ class Row {
 };
 
 Buffer make_batch(std::size_t rows, std::size_t channels, std::size_t length, const Memory* memory) {
-    std::vector<std::size_t> shape{rows, channels, length};
-    return memory == nullptr ? allocate(std::move(shape), ElementType::kFloat32)
-                             : allocate_in(*memory, std::move(shape), ElementType::kFloat32);
+    return allocate_in(memory, {rows, channels, length}, ElementType::kFloat32);
 }
 
 // The size of the batch is known: sounds are decoded in place.
-SoundBatch load_in_place(std::span<const SoundInput> inputs, const SoundBatchOptions& options, std::size_t channels,
+SoundBatch load_in_place(std::span<const MediaInput> inputs, const SoundBatchOptions& options, std::size_t channels,
                          std::size_t length, const Memory* memory) {
     SoundBatch batch;
     batch.sounds = make_batch(inputs.size(), channels, length, memory);
@@ -124,21 +122,11 @@ SoundBatch load_in_place(std::span<const SoundInput> inputs, const SoundBatchOpt
             std::memset(to, 0, row_bytes);
         }
     });
-    std::size_t rows = 0;
-    for (std::size_t index = 0; index < inputs.size(); ++index) {
-        const bool failed = !reasons[index].empty();
-        if (failed) {
-            batch.failures.push_back({index, std::move(reasons[index])});
-        }
-        if (failed && !options.keep_failed) {
-            continue;
-        }
-        if (rows != index) {
-            std::memcpy(batch.sounds.data + rows * row_bytes, batch.sounds.data + index * row_bytes, row_bytes);
-            batch.lengths[rows] = batch.lengths[index];
-        }
-        ++rows;
-    }
+    const std::size_t rows = keep_rows(reasons, options.keep_failed, [&](std::size_t from, std::size_t to) {
+        std::memcpy(batch.sounds.data + to * row_bytes, batch.sounds.data + from * row_bytes, row_bytes);
+        batch.lengths[to] = batch.lengths[from];
+    });
+    batch.failures = failures_of(std::move(reasons));
     if (rows == 0) {
         return {{}, {}, std::move(batch.failures)};
     }
@@ -157,7 +145,7 @@ struct Sound {
     [[nodiscard]] bool loaded() const { return reason.empty(); }
 };
 
-Sound keep(const SoundInput& input, const SoundBatchOptions& options, SoundStore& store) {
+Sound keep(const MediaInput& input, const SoundBatchOptions& options, SoundStore& store) {
     Sound sound;
     std::vector<FramePtr> frames;
     std::size_t bytes = 0;
@@ -199,7 +187,7 @@ void check_channels(std::vector<Sound>& sounds) {
 }
 
 // The size of the batch is known only after all sounds were decoded.
-SoundBatch load_then_copy(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
+SoundBatch load_then_copy(std::span<const MediaInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
     std::vector<Sound> sounds(inputs.size());
     {
         SoundStore store;
@@ -248,7 +236,7 @@ SoundBatch load_then_copy(std::span<const SoundInput> inputs, const SoundBatchOp
 
 }  // namespace
 
-SoundBatch load_sounds(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
+SoundBatch load_sounds(std::span<const MediaInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
     if (options.num_frames && options.num_channels) {
         return load_in_place(inputs, options, *options.num_channels, *options.num_frames, memory);
     }

@@ -2,28 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "av/container.h"
 #include "av/file_end.h"
 #include "av/frame_reader.h"
-#include "av/packets.h"
-#include "av/samples.h"
 #include "av/sound_headers.h"
 #include "av/stream_decoder.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "core/image_items.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 
@@ -433,9 +423,7 @@ void tell_left_out(AVPacket& packet, std::uint32_t begin, std::uint32_t end) {
             return;
         }
         told = av_packet_new_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, kSize);
-        if (told == nullptr) {
-            throw std::bad_alloc();
-        }
+        require_memory(told != nullptr);
         std::fill_n(told, kSize, std::uint8_t{0});
     }
     store_le(told, begin);

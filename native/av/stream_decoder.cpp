@@ -1,21 +1,14 @@
 #include "av/stream_decoder.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <new>
-#include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "av/coded_pictures.h"
-#include "av/packets.h"
 #include "av/samples.h"
 #include "av/sound_headers.h"
 #include "core/bytes.h"
@@ -23,9 +16,7 @@
 #include "core/geometry.h"
 #include "core/image_items.h"
 #include "core/parallel.h"
-#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -91,9 +82,7 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
     const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(stream, options.decoder);
     CodecContextPtr context(avcodec_alloc_context3(decoder));
-    if (!context) {
-        throw std::bad_alloc();
-    }
+    require_memory(context != nullptr);
     const std::string tried = "cannot decode the " + stream.describe();
     log.check(avcodec_parameters_to_context(context.get(), stream.parameters.get()), tried.c_str());
     if (context->codec_id == AV_CODEC_ID_MJPEG && stream.parameters->field_order == AV_FIELD_PROGRESSIVE) {
@@ -115,10 +104,7 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
         // For a damaged picture FFmpeg shows the part that it has, and below it the old content of the memory.
         context->err_recognition |= AV_EF_EXPLODE;
     }
-    LibavOptions decoder_options;
-    for (const auto& [key, value] : options.decoder_options) {
-        decoder_options.set(key.c_str(), value.c_str());
-    }
+    LibavOptions decoder_options(options.decoder_options);
     log.check(open_decoder(*context, *decoder, decoder_options.get()), tried.c_str());
     decoder_options.check_all_used("decoder", decoder->name);
     return context;
@@ -260,7 +246,7 @@ std::vector<std::size_t> lost_before(std::int64_t time, const VideoIndex& index)
 std::vector<std::size_t> lost_by_position(PacketFeed& feed, const VideoIndex& index,
                                           const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
     constexpr std::int64_t kMostReordered = 16;
-    Stream numbered = with(*stream, copy_parameters(*stream->parameters));
+    Stream numbered = *stream;
     numbered.times = Times::kShown;
     StreamDecoder decoder(std::make_shared<const Stream>(std::move(numbered)), options);
     std::set<std::int64_t> found;
@@ -714,9 +700,7 @@ void StreamDecoder::reset() {
 
 CodecParametersPtr StreamDecoder::parameters() const {
     CodecParametersPtr known = copy_parameters(*stream_->parameters);
-    if (avcodec_parameters_from_context(known.get(), context_.get()) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(avcodec_parameters_from_context(known.get(), context_.get()) >= 0);
     // Not known to the decoder.
     known->codec_tag = stream_->parameters->codec_tag;
     known->bit_rate = stream_->parameters->bit_rate;

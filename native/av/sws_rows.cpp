@@ -1,11 +1,10 @@
-#include "av/sws_rows.h"
+#include "av/scaling.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "core/cpu_features.h"
 

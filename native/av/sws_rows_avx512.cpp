@@ -1,4 +1,4 @@
-#include "av/sws_rows.h"
+#include "av/scaling.h"
 
 #if defined(__x86_64__)
 

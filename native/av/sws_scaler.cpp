@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "av/scaling.h"
-#include "av/sws_rows.h"
 #include "core/errors.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
@@ -41,9 +40,7 @@ int scaling_flag(Interpolation interpolation) {
 
 SwsContextPtr make_scaling_context(const AVFrame& like, Size size, AVPixelFormat format, Interpolation interpolation) {
     SwsContextPtr context(sws_alloc_context());
-    if (!context) {
-        throw std::bad_alloc();
-    }
+    require_memory(context != nullptr);
     const auto set = [&](const char* option, int value) { av_opt_set_int(context.get(), option, value, 0); };
     set("srcw", like.width);
     set("srch", like.height);
@@ -307,9 +304,7 @@ FramePtr make_picture(AVPixelFormat format, Size size) {
     frame->format = format;
     frame->width = size.width;
     frame->height = size.height;
-    if (av_frame_get_buffer(frame.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_frame_get_buffer(frame.get(), 0) >= 0);
     return frame;
 }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 
 #include "av/batches.h"
 #include "av/container.h"
@@ -13,7 +12,6 @@
 #include "core/parallel.h"
 
 namespace spdl {
-
 namespace {
 
 double seconds_of(const Moment& moment) {
@@ -66,6 +64,42 @@ std::vector<std::size_t> at_moments(const VideoIndex& index, const Stream& strea
     return frames;
 }
 
+// Writes the clip of one video, and returns how many pictures it has.
+std::size_t load_clip(const MediaInput& input, const LoadOptions& options, const VideoBatchOptions& batch,
+                      std::uint8_t* to) {
+    Container container(input.open(), batch.demux, Probing::kPackets);
+    const auto number = container.best_stream(Medium::kVideo);
+    if (!number) {
+        throw MediaError("there is no video stream in it");
+    }
+    const std::shared_ptr<const Stream> stream = container.stream(*number);
+    const auto [index, damage] = scan_video(container, *number, batch.decode);
+    const std::vector<std::size_t> frames = choose_frames(index, *stream, input.window, batch.choice);
+    // The clip of a damaged file counts if it would be the same without the damage.
+    if (!damage.empty() && may_reach_behind(index, *stream, input.window, batch.choice, frames.size())) {
+        throw MediaError(damage);
+    }
+    if (frames.empty()) {
+        throw MediaError("no frame appears within the window");
+    }
+    std::vector<std::size_t> wanted = frames;
+    wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
+    ContainerFeed feed(container, *number, index);
+    FramePicker picker(stream, batch.decode, feed, index);
+    PictureWriter writer(options, stream->rotation);
+    const std::size_t bytes = options.format.image_bytes(options.target);
+    std::size_t row = 0;
+    picker.pick(wanted, [&](std::size_t frame, const FramePtr& decoded) {
+        writer.open(*decoded);
+        std::uint8_t* const first = to + row * bytes;
+        writer.write(first);
+        for (++row; row < frames.size() && frames[row] == frame; ++row) {
+            std::memcpy(to + row * bytes, first, bytes);
+        }
+    });
+    return frames.size();
+}
+
 }  // namespace
 
 bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
@@ -113,88 +147,32 @@ std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& st
     return frames;
 }
 
-namespace {
-
-std::unique_ptr<ByteSource> open(const VideoInput& input) {
-    if (input.path.data() == nullptr) {
-        return std::make_unique<MemorySource>(input.bytes);
-    }
-    return std::make_unique<FileSource>(input.path);
-}
-
-// Writes the clip of one video, and returns how many pictures it has.
-std::size_t load_clip(const VideoInput& input, const LoadOptions& options, const VideoBatchOptions& batch,
-                      std::uint8_t* to) {
-    Container container(open(input), batch.demux, Probing::kPackets);
-    const auto number = container.best_stream(Medium::kVideo);
-    if (!number) {
-        throw MediaError("there is no video stream in it");
-    }
-    const std::shared_ptr<const Stream> stream = container.stream(*number);
-    const auto [index, damage] = scan_video(container, *number, batch.decode);
-    const std::vector<std::size_t> frames = choose_frames(index, *stream, input.window, batch.choice);
-    // The clip of a damaged file counts if it would be the same without the damage.
-    if (!damage.empty() && may_reach_behind(index, *stream, input.window, batch.choice, frames.size())) {
-        throw MediaError(damage);
-    }
-    if (frames.empty()) {
-        throw MediaError("no frame appears within the window");
-    }
-    std::vector<std::size_t> wanted = frames;
-    wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
-    ContainerFeed feed(container, *number, index);
-    FramePicker picker(stream, batch.decode, feed, index);
-    PictureWriter writer(options, stream->rotation);
-    const std::size_t bytes = options.format.image_bytes(options.target);
-    std::size_t row = 0;
-    picker.pick(wanted, [&](std::size_t frame, const FramePtr& decoded) {
-        writer.open(*decoded);
-        std::uint8_t* const first = to + row * bytes;
-        writer.write(first);
-        for (++row; row < frames.size() && frames[row] == frame; ++row) {
-            std::memcpy(to + row * bytes, first, bytes);
-        }
-    });
-    return frames.size();
-}
-
-}  // namespace
-
-VideoBatch load_video_batch(const std::vector<VideoInput>& inputs, const LoadOptions& options,
+VideoBatch load_video_batch(const std::vector<MediaInput>& inputs, const LoadOptions& options,
                             const VideoBatchOptions& batch, const Memory* memory) {
     std::vector<std::size_t> shape = options.format.shape(batch.choice.num_frames, options.target);
     shape.insert(shape.begin(), inputs.size());
     VideoBatch result;
-    result.clips = memory == nullptr ? allocate(std::move(shape), options.format.type())
-                                     : allocate_in(*memory, std::move(shape), options.format.type());
-    std::vector<std::size_t> lengths(inputs.size());
+    result.clips = allocate_in(memory, std::move(shape), options.format.type());
+    result.lengths.resize(inputs.size());
     std::vector<std::string> reasons(inputs.size());
     // No overflow: the array fits into memory.
     const std::size_t clip_bytes = batch.choice.num_frames * options.format.image_bytes(options.target);
     run_parallel(batch.num_threads, 0, inputs.size(), [&](std::size_t i) {
         std::uint8_t* const to = result.clips.data + i * clip_bytes;
         try {
-            lengths[i] = load_clip(inputs[i], options, batch, to);
+            result.lengths[i] = load_clip(inputs[i], options, batch, to);
         } catch (const MediaError& error) {
             reasons[i] = error.what();
         }
-        const std::size_t written = lengths[i] * options.format.image_bytes(options.target);
+        const std::size_t written = result.lengths[i] * options.format.image_bytes(options.target);
         std::memset(to + written, 0, clip_bytes - written);
     });
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!reasons[i].empty()) {
-            result.failures.emplace_back(i, std::move(reasons[i]));
-            if (!batch.keep_failed) {
-                continue;
-            }
-        }
-        if (kept != i) {
-            std::memcpy(result.clips.data + kept * clip_bytes, result.clips.data + i * clip_bytes, clip_bytes);
-        }
-        result.lengths.push_back(lengths[i]);
-        ++kept;
-    }
+    const std::size_t kept = keep_rows(reasons, batch.keep_failed, [&](std::size_t from, std::size_t to) {
+        std::memcpy(result.clips.data + to * clip_bytes, result.clips.data + from * clip_bytes, clip_bytes);
+        result.lengths[to] = result.lengths[from];
+    });
+    result.failures = failures_of(std::move(reasons));
+    result.lengths.resize(kept);
     if (kept == 0) {
         result.clips = {};
     } else {

@@ -1,20 +1,27 @@
 #include "av/video_index.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
 #include <utility>
 
 #include "av/coded_pictures.h"
 #include "av/frame_reader.h"
-#include "av/packets.h"
 #include "av/stream_decoder.h"
 #include "core/errors.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
+
+// When the frames of packets are shown, in units of the stream's time base and in the order in which the packets are
+// decoded.
+struct ShownTimes {
+    std::vector<std::int64_t> times;
+    // Whether each time belongs to the packet's own frame alone. Otherwise frames must be counted, from the first
+    // packet on, and these are the times of all of them together, in ascending order.
+    bool own = true;
+    // Whether packets had all of them, so that the others keep theirs if a frame is not made.
+    bool told = true;
+};
 
 // Returns how long a frame is shown. Sums of these do not overflow.
 std::int64_t step_of(const Stream& stream, std::int64_t duration) {
@@ -133,50 +140,15 @@ std::vector<std::int64_t> counted_times(const Stream& stream, const std::vector<
     return times;
 }
 
-}  // namespace
-
-PacketTimes times_in(const AVPacket& packet, const Stream& stream) {
-    const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
-    return {packet.pts, packet.dts, packet.duration, key, is_hidden(packet, stream.parameters->codec_id)};
-}
-
-void FrameCounter::add(const PacketTimes& packet) {
-    if (told_ == AV_NOPTS_VALUE) {
-        const bool both = packet.shown != AV_NOPTS_VALUE && packet.decoded != AV_NOPTS_VALUE;
-        delay_ = both && stream_->times != Times::kCounted ? packet.shown - packet.decoded : 0;
-        const std::int64_t otherwise = stream_->start != AV_NOPTS_VALUE ? stream_->start : 0;
-        const std::int64_t time = packet.shown != AV_NOPTS_VALUE ? packet.shown : packet.decoded;
-        told_ = time != AV_NOPTS_VALUE ? time : otherwise;
-        step_ = step_of(*stream_, packet.duration);
-    }
-    if (stream_->times != Times::kNone) {
-        waiting_.push_back(stream_->times == Times::kCounted ? packet.shown : packet.decoded);
-    }
-}
-
-std::int64_t FrameCounter::counted() const {
-    if (stream_->frame_rate.num > 0) {
-        return told_ + rescale_time(since_, av_inv_q(stream_->frame_rate), stream_->time_base);
-    }
-    return told_ + since_ * step_;
-}
-
-std::int64_t FrameCounter::next() {
-    if (!waiting_.empty()) {
-        const std::int64_t decoded = waiting_.front();
-        waiting_.pop_front();
-        // Each is shown after the one before.
-        const bool counted = stream_->times == Times::kCounted;
-        if (decoded != AV_NOPTS_VALUE && (counted || decoded + delay_ > last_)) {
-            told_ = decoded + delay_;
-            since_ = 0;
-        }
-    }
-    last_ = counted();
-    ++since_;
-    return last_;
-}
-
+// Says when each frame of a video is shown. Nothing else says so: what reads files, windows and lists of packets asks
+// here, and decoders that are given packets one by one count as this does.
+//
+// Not all packets say it themselves: in raw streams none do, packets of AVI only say when they are decoded, and in
+// MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
+// they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
+// frame has the k-th of the times. `order` has the positions of all packets as the pictures say that they are shown, or
+// nothing if that need not be looked at. The times are also in sequence if a file shows several parts of a video,
+// `in_parts`: the last frames of one may have later times than the first ones of the next.
 ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts,
                        const std::vector<std::size_t>& order) {
     const bool decoded = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 || reordered);
@@ -198,8 +170,6 @@ ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& pac
     }
     return {in_turn(times, packets), false, true};
 }
-
-namespace {
 
 // Collects what packets tell.
 struct Packets {
@@ -301,7 +271,81 @@ bool read_all(Container& container, int stream, Packets& found, FileEnds& ends) 
     return left_out;
 }
 
+// Returns the first packet from which on frames cannot be decoded. All that is before the last key frame is whole.
+std::size_t first_undecodable(Container& container, int stream, const DecodeOptions& options, const VideoIndex& index,
+                              std::size_t found) {
+    ContainerFeed feed(container, stream, index);
+    FramePicker picker(container.stream(stream), options, feed, index);
+    const std::size_t last_key = index.num_frames() == 0 ? 0 : index.start(index.num_frames() - 1, 0);
+    for (std::size_t frame = 0; frame < index.num_frames(); ++frame) {
+        const std::size_t position = index.position(frame);
+        if (position < last_key || position >= found) {
+            continue;
+        }
+        try {
+            picker.pick({frame}, [](std::size_t /*frame*/, const FramePtr& /*decoded*/) {});
+        } catch (const MediaError&) {
+            found = position;
+        }
+    }
+    return found;
+}
+
+// Returns the time up to which no frame is missing: no packet is shown before it is decoded.
+std::int64_t complete_until(const VideoIndex& index, const FileEnds& ends, const Stream& stream, std::size_t count) {
+    if (count == 0) {
+        return INT64_MIN;
+    }
+    const std::int64_t decoded = ends.dts[count - 1];
+    return decoded != AV_NOPTS_VALUE ? decoded : index.times()[count - 1] - delay_of(stream);
+}
+
+// Stands for the place before the first packet.
+constexpr std::size_t kBefore = static_cast<std::size_t>(-1);
+
 }  // namespace
+
+PacketTimes times_in(const AVPacket& packet, const Stream& stream) {
+    const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    return {packet.pts, packet.dts, packet.duration, key, is_hidden(packet, stream.parameters->codec_id)};
+}
+
+void FrameCounter::add(const PacketTimes& packet) {
+    if (told_ == AV_NOPTS_VALUE) {
+        const bool both = packet.shown != AV_NOPTS_VALUE && packet.decoded != AV_NOPTS_VALUE;
+        delay_ = both && stream_->times != Times::kCounted ? packet.shown - packet.decoded : 0;
+        const std::int64_t otherwise = stream_->start != AV_NOPTS_VALUE ? stream_->start : 0;
+        const std::int64_t time = packet.shown != AV_NOPTS_VALUE ? packet.shown : packet.decoded;
+        told_ = time != AV_NOPTS_VALUE ? time : otherwise;
+        step_ = step_of(*stream_, packet.duration);
+    }
+    if (stream_->times != Times::kNone) {
+        waiting_.push_back(stream_->times == Times::kCounted ? packet.shown : packet.decoded);
+    }
+}
+
+std::int64_t FrameCounter::counted() const {
+    if (stream_->frame_rate.num > 0) {
+        return told_ + rescale_time(since_, av_inv_q(stream_->frame_rate), stream_->time_base);
+    }
+    return told_ + since_ * step_;
+}
+
+std::int64_t FrameCounter::next() {
+    if (!waiting_.empty()) {
+        const std::int64_t decoded = waiting_.front();
+        waiting_.pop_front();
+        // Each is shown after the one before.
+        const bool counted = stream_->times == Times::kCounted;
+        if (decoded != AV_NOPTS_VALUE && (counted || decoded + delay_ > last_)) {
+            told_ = decoded + delay_;
+            since_ = 0;
+        }
+    }
+    last_ = counted();
+    ++since_;
+    return last_;
+}
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places,
                        std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden, bool timed, bool joined,
@@ -417,39 +461,6 @@ std::size_t VideoIndex::frame_at(std::int64_t time) const {
     return next == shown_.begin() ? num_frames() : static_cast<std::size_t>(next - shown_.begin()) - 1;
 }
 
-namespace {
-
-// Returns the first packet from which on frames cannot be decoded. All that is before the last key frame is whole.
-std::size_t first_undecodable(Container& container, int stream, const DecodeOptions& options, const VideoIndex& index,
-                              std::size_t found) {
-    ContainerFeed feed(container, stream, index);
-    FramePicker picker(container.stream(stream), options, feed, index);
-    const std::size_t last_key = index.num_frames() == 0 ? 0 : index.start(index.num_frames() - 1, 0);
-    for (std::size_t frame = 0; frame < index.num_frames(); ++frame) {
-        const std::size_t position = index.position(frame);
-        if (position < last_key || position >= found) {
-            continue;
-        }
-        try {
-            picker.pick({frame}, [](std::size_t /*frame*/, const FramePtr& /*decoded*/) {});
-        } catch (const MediaError&) {
-            found = position;
-        }
-    }
-    return found;
-}
-
-// Returns the time up to which no frame is missing: no packet is shown before it is decoded.
-std::int64_t complete_until(const VideoIndex& index, const FileEnds& ends, const Stream& stream, std::size_t count) {
-    if (count == 0) {
-        return INT64_MIN;
-    }
-    const std::int64_t decoded = ends.dts[count - 1];
-    return decoded != AV_NOPTS_VALUE ? decoded : index.times()[count - 1] - delay_of(stream);
-}
-
-}  // namespace
-
 VideoScan scan_video(Container& container, int stream, const DecodeOptions& options) {
     FileEnds ends;
     VideoIndex index = VideoIndex::scan(container, stream, ends);
@@ -471,13 +482,6 @@ VideoScan scan_video(Container& container, int stream, const DecodeOptions& opti
     }
     return {std::move(index), std::move(ends.damage)};
 }
-
-namespace {
-
-// Stands for the place before the first packet.
-constexpr std::size_t kBefore = static_cast<std::size_t>(-1);
-
-}  // namespace
 
 ContainerFeed::ContainerFeed(Container& container, int stream, const VideoIndex& index)
     : container_(container), stream_(stream), index_(index) {

@@ -9,6 +9,7 @@
 
 #include "av/container.h"
 #include "av/packets.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/libav.h"
 #include "media/options.h"
 
@@ -49,29 +50,6 @@ class FrameCounter {
     std::int64_t last_ = AV_NOPTS_VALUE;  // What next() has returned.
     std::int64_t step_ = 0;               // The duration of a packet.
 };
-
-// When the frames of packets are shown, in units of the stream's time base and in the order in which the packets are
-// decoded.
-struct ShownTimes {
-    std::vector<std::int64_t> times;
-    // Whether each time belongs to the packet's own frame alone. Otherwise frames must be counted, from the first
-    // packet on, and these are the times of all of them together, in ascending order.
-    bool own = true;
-    // Whether packets had all of them, so that the others keep theirs if a frame is not made.
-    bool told = true;
-};
-
-// Says when each frame of a video is shown. Nothing else says so: what reads files, windows and lists of packets asks
-// here, and decoders that are given packets one by one count as this does.
-//
-// Not all packets say it themselves: in raw streams none do, packets of AVI only say when they are decoded, and in
-// MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
-// they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
-// frame has the k-th of the times. `order` has the positions of all packets as the pictures say that they are shown, or
-// nothing if that need not be looked at. The times are also in sequence if a file shows several parts of a video,
-// `in_parts`: the last frames of one may have later times than the first ones of the next.
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts,
-                       const std::vector<std::size_t>& order);
 
 // The start of a file's packets, and its end if it is cut off.
 struct FileEnds {
@@ -170,11 +148,9 @@ struct VideoScan {
 VideoScan scan_video(Container& container, int stream, const DecodeOptions& options);
 
 // The source of a video's packets, in the order in which they are decoded.
-class PacketFeed {
+class PacketFeed : NonCopyable {
   public:
     virtual ~PacketFeed() = default;
-    PacketFeed(const PacketFeed&) = delete;
-    PacketFeed& operator=(const PacketFeed&) = delete;
 
     // Goes to a position.
     virtual void seek(std::size_t position) = 0;
@@ -184,9 +160,6 @@ class PacketFeed {
 
     // Returns the position of what next() returned last.
     [[nodiscard]] virtual std::size_t position() const = 0;
-
-  protected:
-    PacketFeed() = default;
 };
 
 // The packets of an open file. A container may lead to another place than it says, and pass packets by after it: a

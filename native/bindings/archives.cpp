@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "archive/archive.h"
-#include "bindings/gil.h"
 #include "bindings/modules.h"
+#include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -30,10 +32,7 @@ constexpr bool kSharesView = true;
 
 // Returns a name in any encoding, as Python spells the names of files.
 nb::object decoded(std::string_view name) {
-    nb::object text = nb::steal(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape"));
-    if (!text.is_valid()) {
-        throw nb::python_error();
-    }
+    nb::object text = made_by_python(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape"));
     return text;
 }
 
@@ -77,10 +76,7 @@ class TarViews {
         ended_ = false;
         const auto begin = content.data() - held_.data;
         const nb::object name = decoded(walk_.name());
-        const nb::object slice = nb::steal(PySequence_GetSlice(whole().ptr(), begin, begin + std::ssize(content)));
-        if (!slice.is_valid()) {
-            throw nb::python_error();
-        }
+        const nb::object slice = made_by_python(PySequence_GetSlice(whole().ptr(), begin, begin + std::ssize(content)));
         return nb::steal(PyTuple_Pack(2, name.ptr(), slice.ptr()));
     }
 
@@ -98,10 +94,7 @@ class TarViews {
         if (view_.is_valid()) {
             return view_;
         }
-        nb::object view = nb::steal(PyMemoryView_FromObject(bytes_.ptr()));
-        if (!view.is_valid()) {
-            throw nb::python_error();
-        }
+        nb::object view = made_by_python(PyMemoryView_FromObject(bytes_.ptr()));
         if (kSharesView) {
             view_ = view;
         }
@@ -195,10 +188,7 @@ class TarStream {
             if (PyObject_CheckBuffer(piece.ptr()) == 0) {
                 throw nb::type_error("`src` must be a file opened in binary mode: its read() returned no bytes");
             }
-            piece = nb::steal(PyBytes_FromObject(piece.ptr()));
-            if (!piece.is_valid()) {
-                throw nb::python_error();
-            }
+            piece = made_by_python(PyBytes_FromObject(piece.ptr()));
         }
         nb::bytes bytes = nb::borrow<nb::bytes>(piece);
         if (bytes.size() > size) {
@@ -342,53 +332,6 @@ nb::object look_at_tar_header(const nb::bytes& block) {
                  : nb::none();
 }
 
-}  // namespace
-
-void bind_tar(nb::module_& module) {
-    static PyType_Slot bytes_slots[] = {
-        {Py_bf_getbuffer, reinterpret_cast<void*>(get_tar_buffer)},
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tar_bytes)},
-        {0, nullptr},
-    };
-    static PyType_Slot view_slots[] = {
-        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
-        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarViews>)},
-        {0, nullptr},
-    };
-    static PyType_Slot stream_slots[] = {
-        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
-        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarStream>)},
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse_stream)},
-        {Py_tp_clear, reinterpret_cast<void*>(clear_stream)},
-        {0, nullptr},
-    };
-    nb::class_<TarBytes>(module, "TarBytes", nb::type_slots(bytes_slots));
-    nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots))
-        .def(nb::init<nb::handle, std::string>(), nb::arg("data"), nb::arg("where"));
-    nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))
-        .def(nb::init<nb::object, nb::bytes>(), nb::arg("read"), nb::arg("first"));
-    nb::class_<TarParser>(module, "TarParser")
-        .def(nb::init<>())
-        .def_prop_ro(
-            "name", [](const TarParser& self) { return nb::bytes(self.name().data(), self.name().size()); },
-            nb::lock_self())
-        .def_prop_ro("is_plain", &TarParser::is_plain, nb::lock_self())
-        .def("begin_at", &TarParser::begin_at, nb::arg("place"), nb::lock_self())
-        .def("take_header", &take_header, nb::arg("block"), nb::lock_self())
-        .def(
-            "take_meta", [](TarParser& self, const nb::bytes& content) { self.take_meta(bytes_of(content)); },
-            nb::arg("content"), nb::lock_self())
-        .def("take_end", &TarParser::take_end, nb::arg("rest"), nb::lock_self())
-        .def("fail_truncated", &TarParser::fail_truncated, nb::arg("there"), nb::lock_self());
-    module.def("look_at_tar_header", &look_at_tar_header, nb::arg("block"));
-    module.def("index_tar", &index_tar, nb::arg("data"));
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 // A stream with its unused input. One thread uses it at a time: others get a ValueError, as with a generator.
 class HeldStream {
   public:
@@ -419,7 +362,7 @@ class HeldStream {
 
   private:
     // The lock on the object is released together with the GIL.
-    class Turn {
+    class Turn : NonCopyable {
       public:
         explicit Turn(bool& busy) : busy_(busy) {
             if (busy) {
@@ -427,8 +370,6 @@ class HeldStream {
             }
             busy = true;
         }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
         ~Turn() { busy_ = false; }
 
       private:
@@ -440,21 +381,6 @@ class HeldStream {
     nb::bytes held_{"", 0};
     std::size_t place_ = 0;
 };
-
-}  // namespace
-
-void bind_zstd_stream(nb::module_& module) {
-    nb::class_<HeldStream>(module, "ZstdStream")
-        .def(nb::init<>())
-        .def("push", &HeldStream::push, nb::arg("compressed"), nb::lock_self())
-        .def("pull", &HeldStream::pull, nb::arg("most"), nb::lock_self())
-        .def("between_frames", &HeldStream::between_frames, nb::lock_self());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
 
 using Bound = std::size_t (*)(std::size_t);
 using Compress = std::size_t (*)(Bytes, std::span<std::uint8_t>);
@@ -486,15 +412,63 @@ std::uint32_t checksum(nb::handle header, nb::handle payload) {
 
 }  // namespace
 
+void bind_tar(nb::module_& module) {
+    static PyType_Slot bytes_slots[] = {
+        {Py_bf_getbuffer, reinterpret_cast<void*>(get_tar_buffer)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tar_bytes)},
+        {0, nullptr},
+    };
+    static PyType_Slot view_slots[] = {
+        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
+        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarViews>)},
+        {0, nullptr},
+    };
+    static PyType_Slot stream_slots[] = {
+        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
+        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarStream>)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_stream)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear_stream)},
+        {0, nullptr},
+    };
+    nb::class_<TarBytes>(module, "TarBytes", nb::type_slots(bytes_slots));
+    nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots))
+        .def(nb::init<nb::handle, std::string>(), "data"_a, "where"_a);
+    nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))
+        .def(nb::init<nb::object, nb::bytes>(), "read"_a, "first"_a);
+    nb::class_<TarParser>(module, "TarParser")
+        .def(nb::init<>())
+        .def_prop_ro(
+            "name", [](const TarParser& self) { return nb::bytes(self.name().data(), self.name().size()); },
+            nb::lock_self())
+        .def_prop_ro("is_plain", &TarParser::is_plain, nb::lock_self())
+        .def("begin_at", &TarParser::begin_at, "place"_a, nb::lock_self())
+        .def("take_header", &take_header, "block"_a, nb::lock_self())
+        .def(
+            "take_meta", [](TarParser& self, const nb::bytes& content) { self.take_meta(bytes_of(content)); },
+            "content"_a, nb::lock_self())
+        .def("take_end", &TarParser::take_end, "rest"_a, nb::lock_self())
+        .def("fail_truncated", &TarParser::fail_truncated, "there"_a, nb::lock_self());
+    module.def("look_at_tar_header", &look_at_tar_header, "block"_a);
+    module.def("index_tar", &index_tar, "data"_a);
+}
+
+void bind_zstd_stream(nb::module_& module) {
+    nb::class_<HeldStream>(module, "ZstdStream")
+        .def(nb::init<>())
+        .def("push", &HeldStream::push, "compressed"_a, nb::lock_self())
+        .def("pull", &HeldStream::pull, "most"_a, nb::lock_self())
+        .def("between_frames", &HeldStream::between_frames, nb::lock_self());
+}
+
 void bind_compress(nb::module_& module) {
     module.def(
         "deflate",
         [](nb::handle header, nb::handle payload) { return compressed(header, payload, &deflate_bound, &deflate); },
-        nb::arg("header"), nb::arg("payload"));
+        "header"_a, "payload"_a);
     module.def(
         "zstd", [](nb::handle header, nb::handle payload) { return compressed(header, payload, &zstd_bound, &zstd); },
-        nb::arg("header"), nb::arg("payload"));
-    module.def("crc32", &checksum, nb::arg("header"), nb::arg("payload"));
+        "header"_a, "payload"_a);
+    module.def("crc32", &checksum, "header"_a, "payload"_a);
 }
 
 }  // namespace spdl

@@ -10,18 +10,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
-#include "image/jitter/color_jitter.h"
-#include "image/plan/random_crop.h"
+#include "image/augment/draws.h"
 #include "media/decoder.h"
 #include "media/options.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -34,18 +33,10 @@ Value checked(std::optional<Value> value, std::string_view what, std::string_vie
     return *value;
 }
 
-std::optional<ElementType> parse_element(std::string_view name) {
-    for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
-                                      {"uint16", ElementType::kUint16},
-                                      {"int32", ElementType::kInt32},
-                                      {"int64", ElementType::kInt64},
-                                      {"float16", ElementType::kFloat16},
-                                      {"float32", ElementType::kFloat32}}) {
-        if (name == known) {
-            return type;
-        }
-    }
-    return std::nullopt;
+// Images, and ids, have no other types.
+std::optional<ElementType> parse_image_element(std::string_view name) {
+    const std::optional<ElementType> type = parse_element(name);
+    return type == ElementType::kInt16 || type == ElementType::kFloat64 ? std::nullopt : type;
 }
 
 // The pixel formats that are not FFmpeg's: ids instead of colours.
@@ -70,7 +61,7 @@ void make_load_options(LoadOptions* self, std::pair<int, int> target, std::strin
                        std::string_view dtype, const PerChannel& scale, const PerChannel& offset, bool flip, bool exact,
                        bool upright, const PixelBytes& pad) {
     const IdSource ids = parse_ids(pixel_format);
-    const ElementType type = checked(parse_element(dtype), "dtype", dtype);
+    const ElementType type = checked(parse_image_element(dtype), "dtype", dtype);
     const Layout order = layout == "NCHW" ? Layout::kNchw : Layout::kNhwc;
     const ArrayFormat format =
         ids != IdSource::kNone
@@ -90,9 +81,8 @@ void make_load_options(LoadOptions* self, std::pair<int, int> target, std::strin
 
 void bind_load_options(nb::module_& module) {
     nb::class_<LoadOptions>(module, "LoadOptions")
-        .def("__init__", &make_load_options, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
-             nb::arg("interpolation"), nb::arg("pix_fmt"), nb::arg("layout"), nb::arg("dtype"), nb::arg("scale"),
-             nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"), nb::arg("pad"));
+        .def("__init__", &make_load_options, nb::kw_only(), "target"_a, "mode"_a, "center"_a, "interpolation"_a,
+             "pix_fmt"_a, "layout"_a, "dtype"_a, "scale"_a, "offset"_a, "flip"_a, "exact"_a, "upright"_a, "pad"_a);
 }
 
 void bind_random_crop(nb::module_& module) {
@@ -103,14 +93,14 @@ void bind_random_crop(nb::module_& module) {
                std::pair<double, double> ratio, std::vector<std::uint64_t> indices) {
                 new (self) RandomCrop{{seed, epoch}, scale, ratio, std::move(indices)};
             },
-            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("scale"), nb::arg("ratio"), nb::arg("indices"))
+            nb::kw_only(), "seed"_a, "epoch"_a, "scale"_a, "ratio"_a, "indices"_a)
         .def(
             "draw",
             [](const RandomCrop& self, std::uint64_t index, int width, int height) {
                 const Box box = self.draw(index, {width, height});
                 return BoxSides{box.left, box.top, box.right, box.bottom};
             },
-            nb::arg("index"), nb::arg("width"), nb::arg("height"));
+            "index"_a, "width"_a, "height"_a);
     module.def(
         "draw_flips",
         [](std::uint64_t seed, std::uint64_t epoch, const std::vector<std::uint64_t>& indices, double probability) {
@@ -120,7 +110,7 @@ void bind_random_crop(nb::module_& module) {
             }
             return flips;
         },
-        nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("probability"));
+        nb::kw_only(), "seed"_a, "epoch"_a, "indices"_a, "probability"_a);
 }
 
 using Range = std::pair<double, double>;
@@ -134,23 +124,20 @@ void bind_color_jitter(nb::module_& module) {
             "__init__",
             [](ColorJitter* self, std::uint64_t seed, std::uint64_t epoch, Range brightness, Range contrast,
                Range saturation, Range hue, std::vector<std::uint64_t> indices) {
-                new (self) ColorJitter{{seed, epoch}, brightness, contrast, saturation, hue, std::move(indices)};
+                new (self) ColorJitter{{seed, epoch}, {{brightness, contrast, saturation, hue}}, std::move(indices)};
             },
-            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("brightness"), nb::arg("contrast"),
-            nb::arg("saturation"), nb::arg("hue"), nb::arg("indices"))
+            nb::kw_only(), "seed"_a, "epoch"_a, "brightness"_a, "contrast"_a, "saturation"_a, "hue"_a, "indices"_a)
         .def(
             "draw",
             [](const ColorJitter& self, std::uint64_t index) {
                 const Jitter jitter = self.draw(index);
-                const float factors[] = {jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue};
                 std::vector<std::pair<std::string, double>> steps;
                 for (const JitterStep step : jitter.order) {
-                    const auto at = static_cast<std::size_t>(step);
-                    steps.emplace_back(kJitterNames[at], static_cast<double>(factors[at]));
+                    steps.emplace_back(kJitterNames[static_cast<std::size_t>(step)], jitter[step]);
                 }
                 return steps;
             },
-            nb::arg("index"));
+            "index"_a);
 }
 
 }  // namespace
@@ -161,9 +148,9 @@ void bind_options(nb::module_& module) {
         .def(
             "__init__",
             [](HeldIds* self, nb::handle array, std::string_view dtype) {
-                new (self) HeldIds(array, checked(parse_element(dtype), "dtype", dtype));
+                new (self) HeldIds(array, checked(parse_image_element(dtype), "dtype", dtype));
             },
-            nb::arg("array"), nb::arg("dtype"));
+            "array"_a, "dtype"_a);
     bind_random_crop(module);
     bind_color_jitter(module);
     nb::class_<DemuxOptions>(module, "DemuxOptions")
@@ -173,8 +160,7 @@ void bind_options(nb::module_& module) {
                bool for_ffmpeg) {
                 new (self) DemuxOptions{std::move(format), std::move(options), buffer_size, std::move(bsf), for_ffmpeg};
             },
-            nb::arg("format_name"), nb::arg("format_options"), nb::arg("buffer_size"), nb::arg("bsf"),
-            nb::arg("for_ffmpeg"));
+            "format_name"_a, "format_options"_a, "buffer_size"_a, "bsf"_a, "for_ffmpeg"_a);
     nb::class_<DecodeOptions>(module, "DecodeOptions")
         .def(
             "__init__",
@@ -183,13 +169,8 @@ void bind_options(nb::module_& module) {
                 new (self) DecodeOptions{std::move(decoder), std::move(options), max_pixels,
                                          checked(parse_backend(backend), "backend", backend), keep_damaged};
             },
-            nb::arg("decoder"), nb::arg("decoder_options"), nb::arg("max_pixels"), nb::arg("backend"),
-            nb::arg("keep_damaged"));
+            "decoder"_a, "decoder_options"_a, "max_pixels"_a, "backend"_a, "keep_damaged"_a);
 }
-
-}  // namespace spdl
-
-namespace spdl {
 
 void set_format_error(const FormatError& error) {
     const nb::object type = nb::module_::import_("spdl.io._common.errors").attr("FormatError");

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "archive/archive.h"
-#include "bindings/gil.h"
 #include "bindings/modules.h"
+#include "bindings/native_call.h"
 #include "bindings/numpy_array.h"
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
@@ -26,6 +26,7 @@
 #include "npz/npz.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -83,47 +84,14 @@ std::string represent(const WavHeader& self) {
            ", data_size=" + std::to_string(self.data_size) + ")";
 }
 
-}  // namespace
-
-void bind_arrays(nb::module_& module) {
-    nb::class_<WavHeader>(module, "WAVHeader",
-                          "The format of a wav file's samples, as parse_wav returns it.\n"
-                          "\n"
-                          "All are integers. Nothing but the channels and the sample rate is checked.\n"
-                          "\n"
-                          "Example:\n"
-                          "    >>> header = parse_wav(sound)\n"
-                          "    >>> header.data_size // header.block_align / header.sample_rate  # Seconds.\n"
-                          "    1.0")
-        .def_ro("audio_format", &WavHeader::audio_format,
-                "1 is integers, 3 floating point. For extensible files it is the format that their extension names.")
-        .def_ro("num_channels", &WavHeader::num_channels, "The number of channels.")
-        .def_ro("sample_rate", &WavHeader::sample_rate, "Frames per second; a frame has a sample of each channel.")
-        .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second.")
-        .def_ro("block_align", &WavHeader::block_align, "Bytes per frame.")
-        .def_ro("bits_per_sample", &WavHeader::bits_per_sample, "Bits per sample.")
-        .def_ro("data_size", &WavHeader::data_size, "The size of the samples in bytes, as the file says.")
-        .def("__repr__", &represent);
-    module.def("load_npy", &load_npy, nb::arg("data"), nb::arg("copy"));
-    module.def("load_wav", &load_wav, nb::arg("data"), nb::arg("start").none(), nb::arg("duration").none());
-    module.def("parse_wav", &parse_wav, nb::arg("data"));
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 constexpr std::string_view kSuffix = ".npy";
 
 nb::str decoded(std::string_view name, bool utf8) {
     const bool ascii =
         std::all_of(name.begin(), name.end(), [](char letter) { return static_cast<signed char>(letter) >= 0; });
-    nb::object text = nb::steal(utf8 || ascii ? PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape")
-                                              : PyUnicode_Decode(name.data(), std::ssize(name), "cp437", "strict"));
-    if (!text.is_valid()) {
-        throw nb::python_error();
-    }
+    nb::object text =
+        made_by_python(utf8 || ascii ? PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape")
+                                     : PyUnicode_Decode(name.data(), std::ssize(name), "cp437", "strict"));
     return nb::borrow<nb::str>(text);
 }
 
@@ -358,16 +326,38 @@ nb::dict load_npz_batch(const nb::list& sources, int threads, std::size_t max_un
 
 }  // namespace
 
+void bind_arrays(nb::module_& module) {
+    nb::class_<WavHeader>(module, "WAVHeader",
+                          "The format of a wav file's samples, as parse_wav returns it.\n"
+                          "\n"
+                          "All are integers. Nothing but the channels and the sample rate is checked.\n"
+                          "\n"
+                          "Example:\n"
+                          "    >>> header = parse_wav(sound)\n"
+                          "    >>> header.data_size // header.block_align / header.sample_rate  # Seconds.\n"
+                          "    1.0")
+        .def_ro("audio_format", &WavHeader::audio_format,
+                "1 is integers, 3 floating point. For extensible files it is the format that their extension names.")
+        .def_ro("num_channels", &WavHeader::num_channels, "The number of channels.")
+        .def_ro("sample_rate", &WavHeader::sample_rate, "Frames per second; a frame has a sample of each channel.")
+        .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second.")
+        .def_ro("block_align", &WavHeader::block_align, "Bytes per frame.")
+        .def_ro("bits_per_sample", &WavHeader::bits_per_sample, "Bits per sample.")
+        .def_ro("data_size", &WavHeader::data_size, "The size of the samples in bytes, as the file says.")
+        .def("__repr__", &represent);
+    module.def("load_npy", &load_npy, "data"_a, "copy"_a);
+    module.def("load_wav", &load_wav, "data"_a, "start"_a.none(), "duration"_a.none());
+    module.def("parse_wav", &parse_wav, "data"_a);
+}
+
 void bind_npz(nb::module_& module) {
     nb::class_<NpzArchive>(module, "NpzArchive")
-        .def(nb::init<nb::handle, std::size_t, bool>(), nb::arg("data"), nb::arg("max_uncompressed_bytes"),
-             nb::arg("verify"))
+        .def(nb::init<nb::handle, std::size_t, bool>(), "data"_a, "max_uncompressed_bytes"_a, "verify"_a)
         .def("keys", &NpzArchive::keys)
-        .def("has", &NpzArchive::has, nb::arg("key").none())
-        .def("get", &NpzArchive::get, nb::arg("key").none())
-        .def("get_many", &NpzArchive::get_many, nb::arg("keys"));
-    module.def("load_npz_batch", &load_npz_batch, nb::arg("sources"), nb::arg("threads"),
-               nb::arg("max_uncompressed_bytes"), nb::arg("verify"));
+        .def("has", &NpzArchive::has, "key"_a.none())
+        .def("get", &NpzArchive::get, "key"_a.none())
+        .def("get_many", &NpzArchive::get_many, "keys"_a);
+    module.def("load_npz_batch", &load_npz_batch, "sources"_a, "threads"_a, "max_uncompressed_bytes"_a, "verify"_a);
 }
 
 }  // namespace spdl

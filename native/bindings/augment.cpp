@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,15 +21,13 @@
 #include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
-#include "image/augment/pixel_augment.h"
+#include "image/augment/draws.h"
 #include "image/augment/pixel_steps.h"
-#include "image/augment/random_erase.h"
 #include "image/load/batch.h"
-#include "image/load/views.h"
-#include "image/plan/random_crop.h"
 #include "media/options.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -67,7 +64,7 @@ void bind_pixel_augment(nb::module_& module) {
                                         std::move(indices),
                                         {parse_policy(policy), num_ops, magnitude, bins},
                                         jitter,
-                                        {key, brightness, contrast, saturation, hue, {}},
+                                        {key, {{brightness, contrast, saturation, hue}}, {}},
                                         grayscale,
                                         blur,
                                         blur_sigma,
@@ -81,12 +78,10 @@ void bind_pixel_augment(nb::module_& module) {
                                         sharpness,
                                         sharpness_factor};
             },
-            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("policy"), nb::arg("num_ops"),
-            nb::arg("magnitude"), nb::arg("bins"), nb::arg("jitter"), nb::arg("brightness"), nb::arg("contrast"),
-            nb::arg("saturation"), nb::arg("hue"), nb::arg("grayscale"), nb::arg("blur"), nb::arg("blur_sigma"),
-            nb::arg("blur_kernel"), nb::arg("solarize"), nb::arg("solarize_threshold"), nb::arg("posterize"),
-            nb::arg("posterize_bits"), nb::arg("equalize"), nb::arg("autocontrast"), nb::arg("sharpness"),
-            nb::arg("sharpness_factor"))
+            nb::kw_only(), "seed"_a, "epoch"_a, "indices"_a, "policy"_a, "num_ops"_a, "magnitude"_a, "bins"_a,
+            "jitter"_a, "brightness"_a, "contrast"_a, "saturation"_a, "hue"_a, "grayscale"_a, "blur"_a, "blur_sigma"_a,
+            "blur_kernel"_a, "solarize"_a, "solarize_threshold"_a, "posterize"_a, "posterize_bits"_a, "equalize"_a,
+            "autocontrast"_a, "sharpness"_a, "sharpness_factor"_a)
         .def(
             "draw",
             [](const PixelAugment& self, std::uint64_t index, int width, int height) {
@@ -96,7 +91,7 @@ void bind_pixel_augment(nb::module_& module) {
                 }
                 return steps;
             },
-            nb::arg("index"), nb::arg("width"), nb::arg("height"))
+            "index"_a, "width"_a, "height"_a)
         .def(
             "moves",
             [](const PixelAugment& self, std::uint64_t index, int width, int height) {
@@ -108,7 +103,7 @@ void bind_pixel_augment(nb::module_& module) {
                 }
                 return moves;
             },
-            nb::arg("index"), nb::arg("width"), nb::arg("height"));
+            "index"_a, "width"_a, "height"_a);
 }
 
 void bind_random_erase(nb::module_& module) {
@@ -118,8 +113,7 @@ void bind_random_erase(nb::module_& module) {
             [](RandomErase* self, std::uint64_t seed, std::uint64_t epoch, std::vector<std::uint64_t> indices,
                double probability, Range scale,
                Range ratio) { new (self) RandomErase{{seed, epoch}, probability, scale, ratio, std::move(indices)}; },
-            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("probability"),
-            nb::arg("scale"), nb::arg("ratio"))
+            nb::kw_only(), "seed"_a, "epoch"_a, "indices"_a, "probability"_a, "scale"_a, "ratio"_a)
         .def(
             "erase",
             [](const RandomErase& self, const nb::object& images, std::pair<int, int> size, bool planes,
@@ -134,8 +128,7 @@ void bind_random_erase(nb::module_& module) {
                 const NativeCall native("erase");
                 erase(self, {sides, channels, planes}, cells.get(), memory->data);
             },
-            nb::kw_only(), nb::arg("images"), nb::arg("size"), nb::arg("planes"), nb::arg("channels"),
-            nb::arg("values"));
+            nb::kw_only(), "images"_a, "size"_a, "planes"_a, "channels"_a, "values"_a);
 }
 
 // A view as Python passes it.
@@ -204,11 +197,10 @@ void bind_views(nb::module_& module) {
                     options,          std::move(boxes),  random == nullptr ? std::nullopt : std::optional(*random),
                     std::move(flips), std::move(places), augment == nullptr ? std::nullopt : std::optional(*augment)};
             },
-            nb::kw_only(), nb::arg("request"), nb::arg("boxes"), nb::arg("random").none(), nb::arg("flips"),
-            nb::arg("places") = std::vector<PlaceSides>(), nb::arg("augment").none());
-    module.def("load_views", &load_groups, nb::kw_only(), nb::arg("sources"), nb::arg("groups"),
-               nb::arg("sizes") = std::vector<std::pair<int, int>>(), nb::arg("demux"), nb::arg("decode"),
-               nb::arg("num_threads"), nb::arg("page").none());
+            nb::kw_only(), "request"_a, "boxes"_a, "random"_a.none(), "flips"_a, "places"_a = std::vector<PlaceSides>(),
+            "augment"_a.none());
+    module.def("load_views", &load_groups, nb::kw_only(), "sources"_a, "groups"_a,
+               "sizes"_a = std::vector<std::pair<int, int>>(), "demux"_a, "decode"_a, "num_threads"_a, "page"_a.none());
 }
 
 }  // namespace

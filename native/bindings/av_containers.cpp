@@ -17,17 +17,18 @@
 
 #include "av/container.h"
 #include "av/demux_window.h"
-#include "av/encoders.h"
 #include "av/muxer.h"
 #include "av/sound_feed.h"
 #include "bindings/av_objects.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
+#include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/files.h"
+#include "core/non_copyable.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -44,20 +45,16 @@ void open_path(DemuxerObject* self, nb::str path, std::string name, const DemuxO
     new (self) DemuxerObject(std::move(name), std::move(source), options, probing(packets_only));
 }
 
-void open_bytes(DemuxerObject* self, nb::handle bytes, std::string name, const DemuxOptions& options,
-                bool packets_only) {
-    // The last owner may drop it without the GIL.
-    const std::shared_ptr<PythonBytes> held(new PythonBytes(bytes), [](PythonBytes* object) {
-        const nb::gil_scoped_acquire acquired;
-        delete object;
-    });
-    new (self) DemuxerObject(std::move(name), std::make_unique<MemorySource>(held->get(), held), options,
+// nanobind takes over what these return.
+DemuxerObject* open_bytes(nb::handle bytes, std::string name, const DemuxOptions& options, bool packets_only) {
+    const auto held = share_bytes(bytes);
+    return new DemuxerObject(std::move(name), std::make_unique<MemorySource>(held->get(), held), options,
                              probing(packets_only));
 }
 
-void open_file(DemuxerObject* self, nb::object file, std::string name, const DemuxOptions& options, bool packets_only,
-               bool costly) {
-    new (self) DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options,
+DemuxerObject* open_file(nb::object file, std::string name, const DemuxOptions& options, bool packets_only,
+                         bool costly) {
+    return new DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options,
                              probing(packets_only), costly);
 }
 
@@ -141,66 +138,12 @@ std::optional<nb::dict> read_some(DemuxerObject& self, std::uint64_t generation,
     return result;
 }
 
-}  // namespace
-
-void bind_av_demuxer(nb::module_& module) {
-    nb::class_<DemuxerObject>(module, "Demuxer")
-        .def("__init__", &open_path, nb::arg("path"), nb::arg("name"), nb::arg("options"), nb::arg("packets_only"))
-        .def("best_stream", &best_stream, nb::arg("audio"))
-        .def("codec", &codec, nb::arg("index"))
-        .def("num_streams",
-             [](DemuxerObject& self) {
-                 return self.use("Demuxer.num_streams", [](Container& container) { return container.num_streams(); });
-             })
-        .def("duration",
-             [](DemuxerObject& self) {
-                 return self.use("Demuxer.duration", [](Container& container) { return container.duration(); });
-             })
-        .def("demux", &demux, nb::arg("index"), nb::arg("start").none(), nb::arg("end").none(),
-             nb::arg("counts_samples") = false)
-        .def(
-            "measure_sound",
-            [](DemuxerObject& self, int index, const DecodeOptions& options) {
-                const SoundExtent extent = self.use(
-                    "AudioReader", [&](Container& container) { return measure_sound(container, index, options); });
-                return std::tuple(extent.start, extent.samples, extent.rate);
-            },
-            nb::arg("index"), nb::arg("options"))
-        .def("select", &select, nb::arg("indices"))
-        .def("read_some", &read_some, nb::arg("generation"), nb::arg("count"), nb::arg("seconds"))
-        .def("name", [](const DemuxerObject& self) { return self.name(); })
-        .def("close", &DemuxerObject::close);
-    module.def("open_bytes", [](nb::handle bytes, std::string name, const DemuxOptions& options, bool packets_only) {
-        nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
-        open_bytes(nb::inst_ptr<DemuxerObject>(made), bytes, std::move(name), options, packets_only);
-        nb::inst_mark_ready(made);
-        return made;
-    });
-    module.def(
-        "open_file",
-        [](nb::object file, std::string name, const DemuxOptions& options, bool packets_only, bool costly) {
-            nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
-            open_file(nb::inst_ptr<DemuxerObject>(made), std::move(file), std::move(name), options, packets_only,
-                      costly);
-            nb::inst_mark_ready(made);
-            return made;
-        },
-        nb::arg("file"), nb::arg("name"), nb::arg("options"), nb::arg("packets_only"), nb::arg("costly"));
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 // The Python object over an encoder. Any number of threads may use it, one after the other.
 template <Medium medium, typename Encoder>
-class EncoderObject {
+class EncoderObject : NonCopyable {
   public:
     EncoderObject(std::string name, std::unique_ptr<Encoder> encoder)
         : name_(std::move(name)), encoder_(std::move(encoder)) {}
-    EncoderObject(const EncoderObject&) = delete;
-    EncoderObject& operator=(const EncoderObject&) = delete;
     ~EncoderObject() {
         const ReleasedGil released;
         encoder_.reset();
@@ -243,13 +186,11 @@ using AudioEncoderObject = EncoderObject<Medium::kAudio, AudioEncoder>;
 using VideoEncoderObject = EncoderObject<Medium::kVideo, VideoEncoder>;
 
 // The Python object over a file that is being written. Any number of threads may use it, one after the other.
-class MuxerObject {
+class MuxerObject : NonCopyable {
   public:
     MuxerObject(std::string name, const std::string& format, const std::string& file_name)
         : name_(std::move(name)),
           muxer_(run("Muxer", name_, [&] { return std::make_unique<Muxer>(format, file_name); })) {}
-    MuxerObject(const MuxerObject&) = delete;
-    MuxerObject& operator=(const MuxerObject&) = delete;
     ~MuxerObject() { abandon(); }
 
     // Runs `work` on the muxer, without the GIL.
@@ -350,30 +291,57 @@ void close(MuxerObject& self) {
 
 }  // namespace
 
+void bind_av_demuxer(nb::module_& module) {
+    nb::class_<DemuxerObject>(module, "Demuxer")
+        .def("__init__", &open_path, "path"_a, "name"_a, "options"_a, "packets_only"_a)
+        .def("best_stream", &best_stream, "audio"_a)
+        .def("codec", &codec, "index"_a)
+        .def("num_streams",
+             [](DemuxerObject& self) {
+                 return self.use("Demuxer.num_streams", [](Container& container) { return container.num_streams(); });
+             })
+        .def("duration",
+             [](DemuxerObject& self) {
+                 return self.use("Demuxer.duration", [](Container& container) { return container.duration(); });
+             })
+        .def("demux", &demux, "index"_a, "start"_a.none(), "end"_a.none(), "counts_samples"_a = false)
+        .def(
+            "measure_sound",
+            [](DemuxerObject& self, int index, const DecodeOptions& options) {
+                const SoundExtent extent = self.use(
+                    "AudioReader", [&](Container& container) { return measure_sound(container, index, options); });
+                return std::tuple(extent.start, extent.samples, extent.rate);
+            },
+            "index"_a, "options"_a)
+        .def("select", &select, "indices"_a)
+        .def("read_some", &read_some, "generation"_a, "count"_a, "seconds"_a)
+        .def("name", [](const DemuxerObject& self) { return self.name(); })
+        .def("close", &DemuxerObject::close);
+    module.def("open_bytes", &open_bytes);
+    module.def("open_file", &open_file, "file"_a, "name"_a, "options"_a, "packets_only"_a, "costly"_a);
+}
+
 void bind_av_muxer(nb::module_& module) {
     nb::class_<AudioEncoderObject>(module, "AudioEncoder")
-        .def("encode", &AudioEncoderObject::encode, nb::arg("frames"))
+        .def("encode", &AudioEncoderObject::encode, "frames"_a)
         .def("flush", &AudioEncoderObject::flush)
         .def("frame_size", [](const AudioEncoderObject& self) { return self.get().frame_size(); });
     nb::class_<VideoEncoderObject>(module, "VideoEncoder")
-        .def("encode", &VideoEncoderObject::encode, nb::arg("frames"))
+        .def("encode", &VideoEncoderObject::encode, "frames"_a)
         .def("flush", &VideoEncoderObject::flush);
     nb::class_<MuxerObject>(module, "Muxer")
-        .def(nb::init<std::string, const std::string&, const std::string&>(), nb::arg("name"), nb::arg("container"),
-             nb::arg("file_name"))
-        .def("add_audio_encoder", &add_audio, nb::arg("encoder"), nb::arg("options"), nb::arg("num_channels"),
-             nb::arg("sample_rate"), nb::arg("sample_fmt"), nb::arg("bit_rate"), nb::arg("compression_level"),
-             nb::arg("qscale"))
-        .def("add_video_encoder", &add_video, nb::arg("encoder"), nb::arg("options"), nb::arg("width"),
-             nb::arg("height"), nb::arg("frame_rate"), nb::arg("pix_fmt"), nb::arg("bit_rate"),
-             nb::arg("compression_level"), nb::arg("qscale"), nb::arg("gop_size"), nb::arg("max_b_frames"),
-             nb::arg("colorspace"), nb::arg("color_primaries"), nb::arg("color_trc"))
-        .def("add_remux", &add_remux<Medium::kAudio>, nb::arg("codec"))
-        .def("add_remux", &add_remux<Medium::kVideo>, nb::arg("codec"))
-        .def("open_descriptor", &open_descriptor, nb::arg("descriptor"), nb::arg("options"))
-        .def("open_file", &open_object, nb::arg("file"), nb::arg("options"))
-        .def("write", &write<Medium::kAudio>, nb::arg("stream_index"), nb::arg("packets"))
-        .def("write", &write<Medium::kVideo>, nb::arg("stream_index"), nb::arg("packets"))
+        .def(nb::init<std::string, const std::string&, const std::string&>(), "name"_a, "container"_a, "file_name"_a)
+        .def("add_audio_encoder", &add_audio, "encoder"_a, "options"_a, "num_channels"_a, "sample_rate"_a,
+             "sample_fmt"_a, "bit_rate"_a, "compression_level"_a, "qscale"_a)
+        .def("add_video_encoder", &add_video, "encoder"_a, "options"_a, "width"_a, "height"_a, "frame_rate"_a,
+             "pix_fmt"_a, "bit_rate"_a, "compression_level"_a, "qscale"_a, "gop_size"_a, "max_b_frames"_a,
+             "colorspace"_a, "color_primaries"_a, "color_trc"_a)
+        .def("add_remux", &add_remux<Medium::kAudio>, "codec"_a)
+        .def("add_remux", &add_remux<Medium::kVideo>, "codec"_a)
+        .def("open_descriptor", &open_descriptor, "descriptor"_a, "options"_a)
+        .def("open_file", &open_object, "file"_a, "options"_a)
+        .def("write", &write<Medium::kAudio>, "stream_index"_a, "packets"_a)
+        .def("write", &write<Medium::kVideo>, "stream_index"_a, "packets"_a)
         .def("flush", [](MuxerObject& self) { self.use("Muxer.flush", [](Muxer& muxer) { muxer.flush(); }); })
         .def("close", &close)
         .def("check_new", [](MuxerObject& self) { self.use("Muxer.open", [](Muxer& muxer) { muxer.check_new(); }); })

@@ -17,16 +17,18 @@
 #include "av/frame_reader.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
+#include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
+#include "core/non_copyable.h"
 #include "core/parallel.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/frames.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -193,88 +195,17 @@ nb::class_<FramesOf<medium>> bind_frames(nb::module_& module, const char* name, 
             });
             return std::string(name) + "(" + found.value_or("consumed") + ")";
         });
-    module.def("convert_av", &convert_one<medium>, nb::arg("frames"), nb::arg("storage").none());
+    module.def("convert_av", &convert_one<medium>, "frames"_a, "storage"_a.none());
     // Under a separate name, since VideoFrames would pass for a sequence.
-    module.def("convert_av_batch", &convert_many<medium>, nb::arg("frames"), nb::arg("storage").none());
+    module.def("convert_av_batch", &convert_many<medium>, "frames"_a, "storage"_a.none());
     return bound;
 }
 
-}  // namespace
-
-void bind_av_frames(nb::module_& module) {
-    bind_frames<Medium::kAudio>(module, "AudioFrames",
-                                "Decoded sound, made by decode_packets. convert_frames consumes it.\n"
-                                "\n"
-                                "Example:\n"
-                                "    >>> frames = decode_packets(demux_audio(sound))\n"
-                                "    >>> len(frames), frames.sample_rate, frames.num_channels, frames.sample_fmt\n"
-                                "    (8000, 8000, 1, 'fltp')")
-        .def_prop_ro("num_frames", of_list<AudioFrames>(sum_of_samples), "The number of samples of one channel.")
-        .def_prop_ro("sample_rate", of_first<AudioFrames>([](const AVFrame& frame) { return frame.sample_rate; }, 0),
-                     "In samples per second.")
-        .def_prop_ro("num_channels",
-                     of_first<AudioFrames>([](const AVFrame& frame) { return frame.ch_layout.nb_channels; }, 0),
-                     "The number of channels.")
-        .def_prop_ro("channel_layout", of_first<AudioFrames>(channel_layout, std::string()),
-                     "The channels by FFmpeg's name, such as \"stereo\".")
-        .def_prop_ro("sample_fmt", of_first<AudioFrames>(sample_format, std::string()),
-                     "The sample format by FFmpeg's name.")
-        .def("__len__", of_list<AudioFrames>(sum_of_samples));
-    bind_frames<Medium::kVideo>(
-        module, "VideoFrames",
-        "Decoded pictures of a video, made by decode_packets. convert_frames consumes it.\n"
-        "\n"
-        "An int gives one picture as ImageFrames; a slice or a list of ints gives VideoFrames.\n"
-        "Both share the pixels.\n"
-        "\n"
-        "Example:\n"
-        "    >>> frames = decode_packets(demux_video(clip))\n"
-        "    >>> len(frames), frames.width, frames.height, frames.pix_fmt\n"
-        "    (25, 64, 48, 'rgb24')\n"
-        "    >>> len(frames[::5]), frames[-1].pts\n"
-        "    (5, 0.96)")
-        .def_prop_ro("num_frames", of_list<VideoFrames>([](const FrameList& list) { return list.frames.size(); }),
-                     "The number of frames.")
-        .def_prop_ro(
-            "num_planes",
-            of_first<VideoFrames>(
-                [](const AVFrame& frame) { return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(frame.format)); },
-                0),
-            "The number of memory planes that hold the pixels of a frame.")
-        .def_prop_ro("width", of_first<VideoFrames>([](const AVFrame& frame) { return frame.width; }, 0), "In pixels.")
-        .def_prop_ro("height", of_first<VideoFrames>([](const AVFrame& frame) { return frame.height; }, 0),
-                     "In pixels.")
-        .def_prop_ro(
-            "pix_fmt",
-            of_first<VideoFrames>([](const AVFrame& frame) { return std::string(ffmpeg_format_name(frame.format)); },
-                                  std::string()),
-            "The pixel format by FFmpeg's name.")
-        .def("__len__", of_list<VideoFrames>([](const FrameList& list) { return list.frames.size(); }))
-        .def("__getitem__", &frame_at, nb::arg("index"))
-        .def("__getitem__", &frames_in, nb::arg("index"))
-        .def("__getitem__", &frames_at, nb::arg("index"))
-        .def("__getitem__", &no_frame_at, nb::arg("index"))
-        .def("__getitem__", &no_frames_at, nb::arg("index"));
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 constexpr const char* kName = "an array";
-
-// libav may drop the last frame that shows the bytes without the GIL.
-std::shared_ptr<const PythonBytes> hold(nb::handle bytes) {
-    return {new PythonBytes(bytes), [](const PythonBytes* object) {
-                const nb::gil_scoped_acquire held;
-                delete object;
-            }};
-}
 
 nb::object video(nb::handle bytes, const std::string& pixel_format, int width, int height, int count,
                  std::pair<int, int> frame_rate, std::int64_t time) {
-    const auto held = hold(bytes);
+    const auto held = share_bytes(bytes);
     FrameList list = run("create_reference_video_frame", kName, [&] {
         return show_pictures(held, held->get(), pixel_format, width, height, count,
                              {frame_rate.first, frame_rate.second}, time);
@@ -284,7 +215,7 @@ nb::object video(nb::handle bytes, const std::string& pixel_format, int width, i
 
 nb::object audio(nb::handle bytes, const std::string& sample_format, int channels, int samples, int sample_rate,
                  std::int64_t time) {
-    const auto held = hold(bytes);
+    const auto held = share_bytes(bytes);
     FrameList list = run("create_reference_audio_frame", kName, [&] {
         return show_sound(held, held->get(), sample_format, channels, samples, sample_rate, time);
     });
@@ -296,27 +227,11 @@ CpuBuffer copy_int64(nb::handle bytes, std::vector<std::size_t> shape, const nb:
     const PythonBytes held(bytes);
     const std::optional<Memory> memory = take_memory(storage);
     return CpuBuffer(run("convert_array", "convert_array", [&] {
-        Buffer buffer = memory ? allocate_in(*memory, std::move(shape), ElementType::kInt64)
-                               : allocate(std::move(shape), ElementType::kInt64);
+        Buffer buffer = allocate_in(memory ? &*memory : nullptr, std::move(shape), ElementType::kInt64);
         std::ranges::copy(held.get(), buffer.data);
         return buffer;
     }));
 }
-
-}  // namespace
-
-void bind_av_reference_frames(nb::module_& module) {
-    module.def("reference_video", &video, nb::arg("pixels"), nb::arg("pix_fmt"), nb::arg("width"), nb::arg("height"),
-               nb::arg("count"), nb::arg("frame_rate"), nb::arg("time"));
-    module.def("reference_audio", &audio, nb::arg("samples"), nb::arg("sample_fmt"), nb::arg("channels"),
-               nb::arg("count"), nb::arg("sample_rate"), nb::arg("time"));
-    module.def("copy_int64", &copy_int64, nb::arg("content"), nb::arg("shape"), nb::arg("storage").none());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
 
 template <Medium medium>
 nb::object decode(PacketsOf<medium>& object, const std::string& filters, const DecodeOptions& options,
@@ -332,15 +247,13 @@ nb::object decode(PacketsOf<medium>& object, const std::string& filters, const D
 // The Python object over a decoder that takes packets piece by piece. Any number of threads may use it, one after the
 // other.
 template <Medium medium>
-class DecoderObject {
+class DecoderObject : NonCopyable {
   public:
     DecoderObject(const Codec<medium>& codec, const std::string& filters, const DecodeOptions& options)
         : reader_(run("Decoder", "Decoder", [&] {
               check_filters(filters);
               return std::make_unique<FrameReader>(codec.stream, options, filters);
           })) {}
-    DecoderObject(const DecoderObject&) = delete;
-    DecoderObject& operator=(const DecoderObject&) = delete;
     ~DecoderObject() {
         const ReleasedGil released;
         reader_.reset();
@@ -466,17 +379,81 @@ template <Medium medium>
 void bind_decoder(nb::module_& module, const char* name) {
     using Object = DecoderObject<medium>;
     nb::class_<Object>(module, name)
-        .def(nb::init<const Codec<medium>&, const std::string&, const DecodeOptions&>(), nb::arg("codec"),
-             nb::arg("filters"), nb::arg("options"))
-        .def("add", &Object::add, nb::arg("packets"))
+        .def(nb::init<const Codec<medium>&, const std::string&, const DecodeOptions&>(), "codec"_a, "filters"_a,
+             "options"_a)
+        .def("add", &Object::add, "packets"_a)
         .def("next", &Object::next)
         .def("flush", &Object::flush)
-        .def("set_buffer_size", &Object::set_buffer_size, nb::arg("size"));
-    module.def("decode_av", &decode<medium>, nb::arg("packets"), nb::arg("filters"), nb::arg("options"),
-               nb::arg("num_frames"), nb::arg("fills_gaps") = false);
+        .def("set_buffer_size", &Object::set_buffer_size, "size"_a);
+    module.def("decode_av", &decode<medium>, "packets"_a, "filters"_a, "options"_a, "num_frames"_a,
+               "fills_gaps"_a = false);
 }
 
 }  // namespace
+
+void bind_av_frames(nb::module_& module) {
+    bind_frames<Medium::kAudio>(module, "AudioFrames",
+                                "Decoded sound, made by decode_packets. convert_frames consumes it.\n"
+                                "\n"
+                                "Example:\n"
+                                "    >>> frames = decode_packets(demux_audio(sound))\n"
+                                "    >>> len(frames), frames.sample_rate, frames.num_channels, frames.sample_fmt\n"
+                                "    (8000, 8000, 1, 'fltp')")
+        .def_prop_ro("num_frames", of_list<AudioFrames>(sum_of_samples), "The number of samples of one channel.")
+        .def_prop_ro("sample_rate", of_first<AudioFrames>([](const AVFrame& frame) { return frame.sample_rate; }, 0),
+                     "In samples per second.")
+        .def_prop_ro("num_channels",
+                     of_first<AudioFrames>([](const AVFrame& frame) { return frame.ch_layout.nb_channels; }, 0),
+                     "The number of channels.")
+        .def_prop_ro("channel_layout", of_first<AudioFrames>(channel_layout, std::string()),
+                     "The channels by FFmpeg's name, such as \"stereo\".")
+        .def_prop_ro("sample_fmt", of_first<AudioFrames>(sample_format, std::string()),
+                     "The sample format by FFmpeg's name.")
+        .def("__len__", of_list<AudioFrames>(sum_of_samples));
+    bind_frames<Medium::kVideo>(
+        module, "VideoFrames",
+        "Decoded pictures of a video, made by decode_packets. convert_frames consumes it.\n"
+        "\n"
+        "An int gives one picture as ImageFrames; a slice or a list of ints gives VideoFrames.\n"
+        "Both share the pixels.\n"
+        "\n"
+        "Example:\n"
+        "    >>> frames = decode_packets(demux_video(clip))\n"
+        "    >>> len(frames), frames.width, frames.height, frames.pix_fmt\n"
+        "    (25, 64, 48, 'rgb24')\n"
+        "    >>> len(frames[::5]), frames[-1].pts\n"
+        "    (5, 0.96)")
+        .def_prop_ro("num_frames", of_list<VideoFrames>([](const FrameList& list) { return list.frames.size(); }),
+                     "The number of frames.")
+        .def_prop_ro(
+            "num_planes",
+            of_first<VideoFrames>(
+                [](const AVFrame& frame) { return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(frame.format)); },
+                0),
+            "The number of memory planes that hold the pixels of a frame.")
+        .def_prop_ro("width", of_first<VideoFrames>([](const AVFrame& frame) { return frame.width; }, 0), "In pixels.")
+        .def_prop_ro("height", of_first<VideoFrames>([](const AVFrame& frame) { return frame.height; }, 0),
+                     "In pixels.")
+        .def_prop_ro(
+            "pix_fmt",
+            of_first<VideoFrames>([](const AVFrame& frame) { return std::string(ffmpeg_format_name(frame.format)); },
+                                  std::string()),
+            "The pixel format by FFmpeg's name.")
+        .def("__len__", of_list<VideoFrames>([](const FrameList& list) { return list.frames.size(); }))
+        .def("__getitem__", &frame_at, "index"_a)
+        .def("__getitem__", &frames_in, "index"_a)
+        .def("__getitem__", &frames_at, "index"_a)
+        .def("__getitem__", &no_frame_at, "index"_a)
+        .def("__getitem__", &no_frames_at, "index"_a);
+}
+
+void bind_av_reference_frames(nb::module_& module) {
+    module.def("reference_video", &video, "pixels"_a, "pix_fmt"_a, "width"_a, "height"_a, "count"_a, "frame_rate"_a,
+               "time"_a);
+    module.def("reference_audio", &audio, "samples"_a, "sample_fmt"_a, "channels"_a, "count"_a, "sample_rate"_a,
+               "time"_a);
+    module.def("copy_int64", &copy_int64, "content"_a, "shape"_a, "storage"_a.none());
+}
 
 void bind_av_decoder(nb::module_& module) {
     bind_decoder<Medium::kAudio>(module, "AudioDecoder");

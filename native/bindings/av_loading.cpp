@@ -21,15 +21,16 @@
 #include "av/video_index.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/files.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/frames.h"
 #include "gpu/video_reader.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -38,34 +39,40 @@ using Fraction = std::pair<std::int64_t, int>;
 using Window = std::pair<std::optional<Fraction>, std::optional<Fraction>>;
 
 // Strings are paths, everything else is encoded bytes. Both outlive the call.
-struct Inputs {
-    Inputs(const nb::tuple& objects, const std::vector<Window>& windows) {
+struct MediaInputs {
+    MediaInputs(const nb::tuple& objects, const std::vector<Window>& windows) {
         for (std::size_t i = 0; i < objects.size(); ++i) {
-            const nb::handle object = objects[i];
-            TimeWindow window;
-            if (!windows.empty()) {
-                window = {moment(windows[i].first), moment(windows[i].second)};
-            }
-            if (nb::isinstance<nb::str>(object)) {
-                const std::string_view path = paths.emplace_back(nb::borrow<nb::str>(object)).get();
-                inputs.push_back({[path] { return std::make_unique<FileSource>(path); }, window});
+            MediaInput& input = inputs.emplace_back();
+            if (const nb::handle object = objects[i]; nb::isinstance<nb::str>(object)) {
+                input.path = paths.emplace_back(nb::borrow<nb::str>(object)).get();
             } else {
-                const Bytes content = bytes.emplace_back(object).get();
-                inputs.push_back({[content] { return std::make_unique<MemorySource>(content, nullptr); }, window});
+                input.bytes = bytes.emplace_back(object).get();
+            }
+            if (!windows.empty()) {
+                input.window = {moment(windows[i].first), moment(windows[i].second)};
             }
         }
     }
 
-    std::vector<SoundInput> inputs;
+    std::vector<MediaInput> inputs;
     std::deque<PythonPath> paths;
     std::deque<PythonBytes> bytes;
 };
+
+// Returns nothing for an array without memory.
+std::optional<CpuBuffer> wrap(Buffer array) {
+    std::optional<CpuBuffer> buffer;
+    if (array.data != nullptr) {
+        buffer.emplace(std::move(array));
+    }
+    return buffer;
+}
 
 std::tuple<std::optional<CpuBuffer>, std::vector<std::int64_t>, Failures> load_sound_arrays(
     const nb::tuple& objects, const std::vector<Window>& windows, const std::string& filters,
     std::optional<std::size_t> num_frames, std::optional<std::size_t> num_channels, const DemuxOptions& demux,
     const DecodeOptions& decode, int num_threads, bool keep_failed, const nb::object& storage) {
-    const Inputs inputs(objects, windows);
+    const MediaInputs inputs(objects, windows);
     const SoundBatchOptions options{demux, decode, filters, num_frames, num_channels, num_threads, keep_failed};
     const std::optional<Memory> memory = take_memory(storage);
     SoundBatch batch;
@@ -73,75 +80,24 @@ std::tuple<std::optional<CpuBuffer>, std::vector<std::int64_t>, Failures> load_s
         const NativeCall call("load_audio_batch");
         batch = load_sounds(inputs.inputs, options, memory ? &*memory : nullptr);
     }
-    Failures failures;
-    for (SoundFailure& failure : batch.failures) {
-        failures.emplace_back(failure.index, std::move(failure.reason));
-    }
-    std::optional<CpuBuffer> buffer;
-    if (batch.sounds.data != nullptr) {
-        buffer.emplace(std::move(batch.sounds));
-    }
-    return {std::move(buffer), std::move(batch.lengths), std::move(failures)};
+    return {wrap(std::move(batch.sounds)), std::move(batch.lengths), take_failures(std::move(batch.failures))};
 }
 
-}  // namespace
-
-void bind_av_batch(nb::module_& module) {
-    module.def("load_sounds", &load_sound_arrays, nb::kw_only(), nb::arg("sources"), nb::arg("windows"),
-               nb::arg("filters"), nb::arg("num_frames").none(), nb::arg("num_channels").none(), nb::arg("demux"),
-               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("storage").none());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
-// Strings are paths, everything else is encoded bytes.
 std::tuple<std::optional<CpuBuffer>, std::vector<std::size_t>, Failures> load_clips(
     const nb::tuple& sources, const std::vector<Window>& windows, const LoadOptions& options, std::size_t num_frames,
     bool spread, double rate, std::size_t step, const DemuxOptions& demux, const DecodeOptions& decode, int num_threads,
     bool keep_failed, const nb::object& storage) {
-    std::deque<PythonPath> paths;
-    std::deque<PythonBytes> bytes;
-    std::vector<VideoInput> inputs;
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-        const nb::handle source = sources[i];
-        const TimeWindow window{moment(windows[i].first), moment(windows[i].second)};
-        if (nb::isinstance<nb::str>(source)) {
-            inputs.push_back({paths.emplace_back(nb::borrow<nb::str>(source)).get(), {}, window});
-        } else {
-            inputs.push_back({{}, bytes.emplace_back(source).get(), window});
-        }
-    }
+    const MediaInputs inputs(sources, windows);
     const std::optional<Memory> memory = take_memory(storage);
     VideoBatch batch;
     {
         const NativeCall call("load_video_batch");
         const VideoBatchOptions batch_options{
             demux, decode, {num_frames, spread, rate, step}, num_threads, keep_failed};
-        batch = load_video_batch(inputs, options, batch_options, memory ? &*memory : nullptr);
+        batch = load_video_batch(inputs.inputs, options, batch_options, memory ? &*memory : nullptr);
     }
-    std::optional<CpuBuffer> buffer;
-    if (batch.clips.data != nullptr) {
-        buffer.emplace(std::move(batch.clips));
-    }
-    return {std::move(buffer), std::move(batch.lengths), std::move(batch.failures)};
+    return {wrap(std::move(batch.clips)), std::move(batch.lengths), take_failures(std::move(batch.failures))};
 }
-
-}  // namespace
-
-void bind_av_video_batch(nb::module_& module) {
-    module.def("load_video_batch", &load_clips, nb::kw_only(), nb::arg("sources"), nb::arg("windows"),
-               nb::arg("request"), nb::arg("num_frames"), nb::arg("spread"), nb::arg("rate"), nb::arg("step"),
-               nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"),
-               nb::arg("storage").none());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
 
 // The frames to pick, each once and in order, and for each place of the result the frame that belongs there.
 struct Selection {
@@ -187,7 +143,7 @@ std::vector<std::uint8_t> flags_of(const nb::bytes& bytes) {
 
 // The Python object over a video that is open for reading frames in any order. Any number of threads may use it, one
 // after the other.
-class VideoReaderObject {
+class VideoReaderObject : NonCopyable {
   public:
     VideoReaderObject(DemuxerObject& demuxer, int stream, const DecodeOptions& options,
                       const std::optional<IndexState>& index)
@@ -213,8 +169,6 @@ class VideoReaderObject {
             picker_ = std::make_unique<FramePicker>(stream_, options, *feed_, *index_);
         });
     }
-    VideoReaderObject(const VideoReaderObject&) = delete;
-    VideoReaderObject& operator=(const VideoReaderObject&) = delete;
     ~VideoReaderObject() {
         const ReleasedGil released;
         gpu_.reset();
@@ -365,15 +319,27 @@ nb::object sample(PacketsOf<Medium::kVideo>& object, const std::vector<std::size
 
 }  // namespace
 
+void bind_av_batch(nb::module_& module) {
+    module.def("load_sounds", &load_sound_arrays, nb::kw_only(), "sources"_a, "windows"_a, "filters"_a,
+               "num_frames"_a.none(), "num_channels"_a.none(), "demux"_a, "decode"_a, "num_threads"_a, "keep_failed"_a,
+               "storage"_a.none());
+}
+
+void bind_av_video_batch(nb::module_& module) {
+    module.def("load_video_batch", &load_clips, nb::kw_only(), "sources"_a, "windows"_a, "request"_a, "num_frames"_a,
+               "spread"_a, "rate"_a, "step"_a, "demux"_a, "decode"_a, "num_threads"_a, "keep_failed"_a,
+               "storage"_a.none());
+}
+
 void bind_av_video_reader(nb::module_& module) {
     nb::class_<VideoReaderObject>(module, "VideoReader")
-        .def(nb::init<DemuxerObject&, int, const DecodeOptions&, const std::optional<IndexState>&>(),
-             nb::arg("demuxer"), nb::arg("stream"), nb::arg("options"), nb::arg("index").none())
-        .def("read", &VideoReaderObject::read, nb::arg("frames"), nb::arg("request"), nb::arg("storage").none())
-        .def("use_gpu", &VideoReaderObject::use_gpu, nb::kw_only(), nb::arg("device"), nb::arg("stream"))
-        .def("read_on_gpu", &VideoReaderObject::read_on_gpu, nb::arg("frames"), nb::arg("request"), nb::kw_only(),
-             nb::arg("device"), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("kernel_folder"))
-        .def("frames", &VideoReaderObject::frames, nb::arg("frames"))
+        .def(nb::init<DemuxerObject&, int, const DecodeOptions&, const std::optional<IndexState>&>(), "demuxer"_a,
+             "stream"_a, "options"_a, "index"_a.none())
+        .def("read", &VideoReaderObject::read, "frames"_a, "request"_a, "storage"_a.none())
+        .def("use_gpu", &VideoReaderObject::use_gpu, nb::kw_only(), "device"_a, "stream"_a)
+        .def("read_on_gpu", &VideoReaderObject::read_on_gpu, "frames"_a, "request"_a, nb::kw_only(), "device"_a,
+             "stream"_a, "allocator"_a.none(), "kernel_folder"_a)
+        .def("frames", &VideoReaderObject::frames, "frames"_a)
         .def("index", &VideoReaderObject::index)
         .def("times", &VideoReaderObject::times)
         .def("key_frames", &VideoReaderObject::key_frames)
@@ -391,7 +357,7 @@ void bind_av_video_reader(nb::module_& module) {
         }
         return found;
     });
-    module.def("sample_video", &sample, nb::arg("packets"), nb::arg("frames"), nb::arg("filters"), nb::arg("options"));
+    module.def("sample_video", &sample, "packets"_a, "frames"_a, "filters"_a, "options"_a);
 }
 
 }  // namespace spdl

@@ -13,9 +13,10 @@
 #include "av/container.h"
 #include "av/frame_reader.h"
 #include "av/packets.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
+#include "bindings/native_call.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "media/options.h"
 
 namespace spdl {
@@ -93,15 +94,13 @@ inline nanobind::object wrap_frames(std::string name, FrameList list) {
 }
 
 // The Python object over an open file. Any number of threads may use it, one after the other.
-class DemuxerObject {
+class DemuxerObject : NonCopyable {
   public:
     DemuxerObject(std::string name, std::unique_ptr<ByteSource> source, const DemuxOptions& options, Probing probing,
                   bool costly = false)
         : name_(std::move(name)), container_(run("Demuxer", name_, [&] {
               return std::make_unique<Container>(std::move(source), options, probing, costly);
           })) {}
-    DemuxerObject(const DemuxerObject&) = delete;
-    DemuxerObject& operator=(const DemuxerObject&) = delete;
     ~DemuxerObject() { close(); }
 
     // Runs `work` on the container, without the GIL.

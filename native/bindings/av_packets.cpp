@@ -17,9 +17,9 @@
 #include "av/packet_archive.h"
 #include "av/packets.h"
 #include "bindings/av_objects.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
+#include "bindings/native_call.h"
 #include "bindings/numpy_array.h"
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
@@ -28,6 +28,7 @@
 #include "image/load/one_image.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -186,6 +187,97 @@ nb::class_<PacketsOf<medium>> bind_packets(nb::module_& module, const char* name
     return bound;
 }
 
+constexpr const char* kName = "deserialize";
+
+// The bytes of a pickle, and what keeps them in place. libav may drop the last packet in them without the GIL.
+struct HeldArchive {
+    std::shared_ptr<const void> owner;
+    Bytes bytes;
+};
+
+HeldArchive hold(nb::handle object, bool copy) {
+    const std::shared_ptr<const PythonBytes> held = share_bytes(object);
+    if (!copy) {
+        return {held, held->get()};
+    }
+    const ReleasedGil released;
+    auto copied = std::make_shared<AlignedBuffer>(held->get().size());
+    std::ranges::copy(held->get(), copied->data());
+    return {copied, {copied->data(), copied->size()}};
+}
+
+// Returns what `make` makes, without the GIL, as an array.
+template <typename Archive>
+nb::object serialized(const std::string& name, const Archive& make) {
+    return show_bytes(run("pickle", name, [&] {
+        const std::vector<std::uint8_t> bytes = make();
+        AlignedBuffer memory(bytes.size());
+        std::ranges::copy(bytes, memory.data());
+        return memory;
+    }));
+}
+
+template <Medium medium>
+nb::object serialize_list(const PacketsOf<medium>& object) {
+    const auto held = object.read([](const auto& packets) { return std::pair(packets.name, packets.list.clone()); });
+    return serialized(held.first, [&] { return archive(held.first, held.second); });
+}
+
+template <Medium medium>
+PacketsOf<medium>* deserialize_list(nb::handle bytes, bool copy) {
+    ArchivedPackets restored =
+        run(kName, kName, [&, held = hold(bytes, copy)] { return restore_packets(held.owner, held.bytes, medium); });
+    return new PacketsOf<medium>(HeldPackets<medium>{std::move(restored.name), std::move(restored.list)});
+}
+
+// The Python object over bit-stream filters of one stream. Any number of threads may use it, one after the other.
+template <Medium medium>
+class BsfObject {
+  public:
+    BsfObject(const Codec<medium>& codec, const std::string& description)
+        : filter_(run("BSF", "BSF", [&] { return std::make_unique<BitStreamFilter>(codec.stream, description); })) {}
+
+    nb::object filter(PacketsOf<medium>& object, bool flush) {
+        HeldPackets<medium> packets = object.take();
+        PacketList list = run("BSF.filter", packets.name, [&] {
+            const std::scoped_lock lock(mutex_);
+            PacketList finished{filter_->output(), {}, packets.list.window};
+            PacketList consumed = std::move(packets.list);
+            for (PacketPtr& packet : consumed.packets) {
+                filter_->add(std::move(packet), finished.packets);
+            }
+            if (flush) {
+                filter_->flush(finished.packets);
+            }
+            return finished;
+        });
+        return wrap_packets<medium>(std::move(packets.name), std::move(list));
+    }
+
+    nb::object flush() {
+        PacketList list = run("BSF.flush", "BSF", [&] {
+            const std::scoped_lock lock(mutex_);
+            PacketList rest{filter_->output(), {}, {}};
+            filter_->flush(rest.packets);
+            return rest;
+        });
+        return wrap_packets<medium>("BSF", std::move(list));
+    }
+
+  private:
+    std::unique_ptr<BitStreamFilter> filter_;
+    std::mutex mutex_;
+};
+
+template <Medium medium>
+void bind_filter(nb::module_& module, const char* name) {
+    using Object = BsfObject<medium>;
+    nb::class_<Object>(module, name)
+        .def(nb::init<const Codec<medium>&, const std::string&>(), "codec"_a, "description"_a)
+        .def("filter", &Object::filter, "packets"_a, "flush"_a)
+        .def("flush", &Object::flush);
+}
+
 }  // namespace
 
 void bind_av_packets(nb::module_& module) {
@@ -236,67 +328,10 @@ void bind_av_packets(nb::module_& module) {
                     return times;
                 });
             },
-            nb::kw_only(), nb::arg("raw") = false,
+            nb::kw_only(), "raw"_a = false,
             "The times when the pictures are shown, in seconds: sorted, and those within the window.\n"
             "With raw=True, those of all packets, in the order in which they are decoded.");
 }
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
-constexpr const char* kName = "deserialize";
-
-// The bytes of a pickle, and what keeps them in place. libav may drop the last packet in them without the GIL.
-struct HeldArchive {
-    std::shared_ptr<const void> owner;
-    Bytes bytes;
-};
-
-HeldArchive hold(nb::handle object, bool copy) {
-    const std::shared_ptr<const PythonBytes> held(new PythonBytes(object), [](const PythonBytes* bytes) {
-        const nb::gil_scoped_acquire acquired;
-        delete bytes;
-    });
-    if (!copy) {
-        return {held, held->get()};
-    }
-    const ReleasedGil released;
-    auto copied = std::make_shared<AlignedBuffer>(held->get().size());
-    std::ranges::copy(held->get(), copied->data());
-    return {copied, {copied->data(), copied->size()}};
-}
-
-// Returns what `archive` makes, without the GIL, as an array.
-template <typename Archive>
-nb::object serialized(const std::string& name, const Archive& make) {
-    auto memory = std::make_unique<AlignedBuffer>();
-    run("pickle", name, [&] {
-        const std::vector<std::uint8_t> bytes = make();
-        *memory = AlignedBuffer(bytes.size());
-        std::ranges::copy(bytes, memory->data());
-    });
-    std::uint8_t* const data = memory->data();
-    const std::size_t size[] = {memory->size()};
-    const nb::object owner = own_memory(std::move(memory));
-    return show_array(size, numpy_dtype('u', 1), {data, true, owner});
-}
-
-template <Medium medium>
-nb::object serialize_list(const PacketsOf<medium>& object) {
-    const auto held = object.read([](const auto& packets) { return std::pair(packets.name, packets.list.clone()); });
-    return serialized(held.first, [&] { return archive(held.first, held.second); });
-}
-
-template <Medium medium>
-PacketsOf<medium>* deserialize_list(nb::handle bytes, bool copy) {
-    ArchivedPackets restored =
-        run(kName, kName, [&, held = hold(bytes, copy)] { return restore_packets(held.owner, held.bytes, medium); });
-    return new PacketsOf<medium>(HeldPackets<medium>{std::move(restored.name), std::move(restored.list)});
-}
-
-}  // namespace
 
 nb::object serialize(const PacketsOf<Medium::kAudio>& object) {
     return serialize_list(object);
@@ -337,61 +372,6 @@ void deserialize(nb::handle bytes, bool copy, PacketsObject*& made) {
     });
     made = new PacketsObject(wrap_packets(std::move(name), std::move(image), nullptr));
 }
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
-// The Python object over bit-stream filters of one stream. Any number of threads may use it, one after the other.
-template <Medium medium>
-class BsfObject {
-  public:
-    BsfObject(const Codec<medium>& codec, const std::string& description)
-        : filter_(run("BSF", "BSF", [&] { return std::make_unique<BitStreamFilter>(codec.stream, description); })) {}
-
-    nb::object filter(PacketsOf<medium>& object, bool flush) {
-        HeldPackets<medium> packets = object.take();
-        PacketList list = run("BSF.filter", packets.name, [&] {
-            const std::scoped_lock lock(mutex_);
-            PacketList finished{filter_->output(), {}, packets.list.window};
-            PacketList consumed = std::move(packets.list);
-            for (PacketPtr& packet : consumed.packets) {
-                filter_->add(std::move(packet), finished.packets);
-            }
-            if (flush) {
-                filter_->flush(finished.packets);
-            }
-            return finished;
-        });
-        return wrap_packets<medium>(std::move(packets.name), std::move(list));
-    }
-
-    nb::object flush() {
-        PacketList list = run("BSF.flush", "BSF", [&] {
-            const std::scoped_lock lock(mutex_);
-            PacketList rest{filter_->output(), {}, {}};
-            filter_->flush(rest.packets);
-            return rest;
-        });
-        return wrap_packets<medium>("BSF", std::move(list));
-    }
-
-  private:
-    std::unique_ptr<BitStreamFilter> filter_;
-    std::mutex mutex_;
-};
-
-template <Medium medium>
-void bind_filter(nb::module_& module, const char* name) {
-    using Object = BsfObject<medium>;
-    nb::class_<Object>(module, name)
-        .def(nb::init<const Codec<medium>&, const std::string&>(), nb::arg("codec"), nb::arg("description"))
-        .def("filter", &Object::filter, nb::arg("packets"), nb::arg("flush"))
-        .def("flush", &Object::flush);
-}
-
-}  // namespace
 
 void bind_av_bsf(nb::module_& module) {
     bind_filter<Medium::kAudio>(module, "AudioBsf");

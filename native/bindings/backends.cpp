@@ -1,5 +1,3 @@
-#include "bindings/backends.h"
-
 #include "media/decoder.h"
 
 namespace spdl {

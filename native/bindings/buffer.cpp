@@ -1,91 +1,29 @@
 #include "bindings/buffer.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <bit>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "bindings/gil.h"
-#include "cuda/device.h"
+#include "bindings/native_call.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 
 const char* dtype_name(ElementType type) {
-    switch (type) {
-        case ElementType::kUint16:
-            return "uint16";
-        case ElementType::kInt16:
-            return "int16";
-        case ElementType::kInt32:
-            return "int32";
-        case ElementType::kInt64:
-            return "int64";
-        case ElementType::kFloat16:
-            return "float16";
-        case ElementType::kFloat32:
-            return "float32";
-        case ElementType::kFloat64:
-            return "float64";
-        case ElementType::kUint8:
-            break;
-    }
-    return "uint8";
-}
-
-std::string type_string(ElementType type) {
-    const std::string order = std::endian::native == std::endian::big ? ">" : "<";
-    switch (type) {
-        case ElementType::kUint16:
-            return order + "u2";
-        case ElementType::kInt16:
-            return order + "i2";
-        case ElementType::kInt32:
-            return order + "i4";
-        case ElementType::kInt64:
-            return order + "i8";
-        case ElementType::kFloat16:
-            return order + "f2";
-        case ElementType::kFloat32:
-            return order + "f4";
-        case ElementType::kFloat64:
-            return order + "f8";
-        case ElementType::kUint8:
-            break;
-    }
-    return "|u1";
+    return element_kind(type).name.data();
 }
 
 nb::dlpack::dtype dlpack_type(ElementType type) {
-    switch (type) {
-        case ElementType::kUint16:
-            return nb::dtype<std::uint16_t>();
-        case ElementType::kInt16:
-            return nb::dtype<std::int16_t>();
-        case ElementType::kInt32:
-            return nb::dtype<std::int32_t>();
-        case ElementType::kInt64:
-            return nb::dtype<std::int64_t>();
-        case ElementType::kFloat16:
-            return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
-        case ElementType::kFloat32:
-            return nb::dtype<float>();
-        case ElementType::kFloat64:
-            return nb::dtype<double>();
-        case ElementType::kUint8:
-            break;
-    }
-    return nb::dtype<std::uint8_t>();
+    using Code = nb::dlpack::dtype_code;
+    const ElementKind& kind = element_kind(type);
+    const Code code = kind.letter == 'u' ? Code::UInt : kind.letter == 'i' ? Code::Int : Code::Float;
+    return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * kind.bytes), 1};
 }
 
 nb::tuple shape_tuple(const std::vector<std::size_t>& shape) {
@@ -96,28 +34,19 @@ nb::tuple shape_tuple(const std::vector<std::size_t>& shape) {
     return nb::tuple(sides);
 }
 
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
-const char* dtype(const CpuBuffer& self) {
-    return dtype_name(self.buffer.type);
-}
-
-nb::tuple shape(const CpuBuffer& self) {
-    return shape_tuple(self.buffer.shape);
-}
-
-nb::dict array_interface(const CpuBuffer& self) {
+nb::dict array_interface(std::uintptr_t data, const std::vector<std::size_t>& shape, ElementType type) {
+    const ElementKind& kind = element_kind(type);
+    const char order = kind.bytes == 1 ? '|' : std::endian::native == std::endian::big ? '>' : '<';
     nb::dict interface;
     interface["version"] = 3;
-    interface["shape"] = shape(self);
-    interface["typestr"] = type_string(self.buffer.type);
-    interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(self.buffer.data), false);
+    interface["shape"] = shape_tuple(shape);
+    interface["typestr"] = std::string{order, kind.letter} + std::to_string(kind.bytes);
+    interface["data"] = nb::make_tuple(data, false);
     interface["strides"] = nb::none();
     return interface;
 }
+
+namespace {
 
 // nanobind's own array type speaks every version of DLPack; it keeps `self` alive.
 nb::object as_ndarray(nb::handle_t<CpuBuffer> self) {
@@ -141,17 +70,8 @@ struct ReleaseView {
 };
 
 ElementType element_type(std::string_view name) {
-    for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
-                                      {"uint16", ElementType::kUint16},
-                                      {"int16", ElementType::kInt16},
-                                      {"int32", ElementType::kInt32},
-                                      {"int64", ElementType::kInt64},
-                                      {"float16", ElementType::kFloat16},
-                                      {"float32", ElementType::kFloat32},
-                                      {"float64", ElementType::kFloat64}}) {
-        if (name == known) {
-            return type;
-        }
+    if (const std::optional<ElementType> type = parse_element(name)) {
+        return *type;
     }
     throw nb::value_error(
         ("there is no CPUBuffer of dtype \"" + std::string(name) +
@@ -199,7 +119,8 @@ nb::object reduce_ex(nb::handle_t<CpuBuffer> self, int protocol) {
 }
 
 std::string represent(const CpuBuffer& self) {
-    std::string text = "CPUBuffer(shape=" + std::string(nb::repr(shape(self)).c_str()) + ", dtype=" + dtype(self);
+    std::string text = "CPUBuffer(shape=" + std::string(nb::repr(shape_tuple(shape_of(self))).c_str()) +
+                       ", dtype=" + dtype_name(type_of(self));
     if (const std::size_t failed = nb::len(self.report.failures); failed != 0) {
         text += ", failures=" + std::to_string(failed);
     }
@@ -263,7 +184,7 @@ void bind_buffer(nb::module_& module) {
         "Example:\n"
         "    >>> cpu_storage(1000, pin_memory=False)\n"
         "    CPUStorage(1000 bytes)")
-        .def("__init__", &make_storage, nb::arg("size"), nb::arg("pin_memory"))
+        .def("__init__", &make_storage, "size"_a, "pin_memory"_a)
         .def_prop_ro(
             "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
             "The size in bytes of the largest array that fits.")
@@ -282,34 +203,27 @@ void bind_buffer(nb::module_& module) {
         "    CPUBuffer(shape=(375, 500, 3), dtype=uint8)\n"
         "    >>> to_numpy(buffer)[0, 0, 0] == np.asarray(buffer)[0, 0, 0]\n"
         "    np.True_");
-    buffer.def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
-        .def_prop_ro("shape", &shape, "The sides, outermost first.")
-        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name, such as \"uint8\" or \"float32\".")
+    buffer
         .def_prop_ro(
-            "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
+            "__array_interface__",
+            [](const CpuBuffer& self) {
+                const auto data = reinterpret_cast<std::uintptr_t>(self.buffer.data);
+                return array_interface(data, shape_of(self), type_of(self));
+            },
+            "NumPy's array interface, version 3.")
         .def_prop_ro(
             "nbytes", [](const CpuBuffer& self) { return self.buffer.bytes(); }, "The size in bytes.")
-        .def("__dlpack__", &dlpack, nb::arg("options"), "The array as a DLPack capsule.")
+        .def("__dlpack__", &dlpack, "options"_a, "The array as a DLPack capsule.")
         .def(
             "__dlpack_device__",
             [](nb::handle_t<CpuBuffer> self) { return as_ndarray(self).attr("__dlpack_device__")(); },
             "The device, as DLPack numbers it: the CPU.")
-        .def("__len__",
-             [](const CpuBuffer& self) {
-                 if (self.buffer.shape.empty()) {
-                     throw nb::type_error("a CPUBuffer without sides has no length");
-                 }
-                 return self.buffer.shape.front();
-             })
-        .def("__reduce_ex__", &reduce_ex, nb::arg("protocol"), "For pickle. With protocol 5 it need not be copied.")
+        .def("__reduce_ex__", &reduce_ex, "protocol"_a, "For pickle. With protocol 5 it need not be copied.")
         .def("__repr__", &represent);
-    bind_report(buffer);
-    module.def("adopt", &adopt, nb::arg("content"), nb::arg("shape"), nb::arg("dtype"));
+    bind_array(buffer, "CPUBuffer");
+    module.def("adopt", &adopt, "content"_a, "shape"_a, "dtype"_a);
 }
 
-}  // namespace spdl
-
-namespace spdl {
 namespace {
 
 // Gives memory back to the allocator that it came from. The last owner may be dropped without the GIL.

@@ -13,17 +13,20 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/non_copyable.h"
 #include "cuda/device.h"
 #include "media/decoder.h"
 
 namespace spdl {
 
-// Return the name of an element type in NumPy, in the array interfaces, and in DLPack.
+// Return the name of an element type in NumPy, and in DLPack.
 const char* dtype_name(ElementType type);
-std::string type_string(ElementType type);
 nanobind::dlpack::dtype dlpack_type(ElementType type);
 
 nanobind::tuple shape_tuple(const std::vector<std::size_t>& shape);
+
+// Returns an array interface, version 3, of NumPy's or CUDA's.
+nanobind::dict array_interface(std::uintptr_t data, const std::vector<std::size_t>& shape, ElementType type);
 
 // The report of loading the images of an array. It goes along when the array is copied to a device and back.
 struct LoadReport {
@@ -58,28 +61,6 @@ PyType_Slot* report_slots() {
     return slots;
 }
 
-template <typename T>
-void bind_report(nanobind::class_<T>& bound) {
-    bound
-        .def(
-            "_set_failures", [](T& self, nanobind::tuple failures) { self.report.failures = std::move(failures); },
-            nanobind::arg("failures"))
-        .def_prop_ro(
-            "failures", [](const T& self) { return self.report.failures; },
-            "The images that load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
-        .def_prop_ro(
-            "backends",
-            [](const T& self) {
-                nanobind::list names;
-                for (const Backend* const backend : self.report.backends) {
-                    names.append(backend_name(backend));
-                }
-                return nanobind::tuple(names);
-            },
-            "The backend of each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for an image that failed and was kept.\n"
-            "Empty for a buffer that was pickled.");
-}
-
 // The Python object over an array, with the failures of loading it.
 class CpuBuffer {
   public:
@@ -95,11 +76,9 @@ class CpuBuffer {
 };
 
 // The Python object over a storage.
-class CpuStorage {
+class CpuStorage : NonCopyable {
   public:
     explicit CpuStorage(std::unique_ptr<Storage> memory) : storage(std::move(memory)) {}
-    CpuStorage(const CpuStorage&) = delete;
-    CpuStorage& operator=(const CpuStorage&) = delete;
     ~CpuStorage();
 
     std::unique_ptr<Storage> storage;
@@ -141,5 +120,54 @@ cuda::DeviceMemory allocate_by(const nanobind::tuple& allocator, cuda::Device de
 // the GIL, and keeps no reference.
 std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nanobind::object& allocator,
                                                                     cuda::Device device, std::uintptr_t stream);
+
+inline const std::vector<std::size_t>& shape_of(const CpuBuffer& array) {
+    return array.buffer.shape;
+}
+inline const std::vector<std::size_t>& shape_of(const CudaBuffer& array) {
+    return array.shape;
+}
+inline ElementType type_of(const CpuBuffer& array) {
+    return array.buffer.type;
+}
+inline ElementType type_of(const CudaBuffer& array) {
+    return array.type;
+}
+
+// Binds what arrays on any device tell about themselves, and the report of loading them.
+template <typename T>
+void bind_array(nanobind::class_<T>& bound, const char* name) {
+    bound.def_prop_ro(
+             "shape", [](const T& self) { return shape_tuple(shape_of(self)); }, "The sides, outermost first.")
+        .def_prop_ro(
+            "dtype", [](const T& self) { return dtype_name(type_of(self)); },
+            "The element type by NumPy's name, such as \"uint8\" or \"float32\".")
+        .def_prop_ro(
+            "ndim", [](const T& self) { return shape_of(self).size(); }, "The number of sides.")
+        .def("__len__",
+             [name](const T& self) {
+                 if (shape_of(self).empty()) {
+                     throw nanobind::type_error(("a " + std::string(name) + " without sides has no length").c_str());
+                 }
+                 return shape_of(self).front();
+             })
+        .def(
+            "_set_failures", [](T& self, nanobind::tuple failures) { self.report.failures = std::move(failures); },
+            nanobind::arg("failures"))
+        .def_prop_ro(
+            "failures", [](const T& self) { return self.report.failures; },
+            "The images that load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
+        .def_prop_ro(
+            "backends",
+            [](const T& self) {
+                nanobind::list names;
+                for (const Backend* const backend : self.report.backends) {
+                    names.append(backend_name(backend));
+                }
+                return nanobind::tuple(names);
+            },
+            "The backend of each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for an image that failed and was kept.\n"
+            "Empty for a buffer that was pickled.");
+}
 
 }  // namespace spdl

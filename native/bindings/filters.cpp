@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "bindings/av_objects.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
@@ -39,16 +39,15 @@ void bind_ffmpeg(nanobind::module_& module) {
 }  // namespace spdl
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
 
 // The Python object over a graph, which may hold large frames.
-class GraphObject {
+class GraphObject : NonCopyable {
   public:
     explicit GraphObject(std::unique_ptr<FrameGraph> graph) : graph_(std::move(graph)) {}
-    GraphObject(const GraphObject&) = delete;
-    GraphObject& operator=(const GraphObject&) = delete;
     ~GraphObject() {
         const ReleasedGil released;
         graph_.reset();
@@ -190,13 +189,13 @@ std::string dump(const GraphObject& self) {
 
 void bind_filter_graph(nb::module_& module) {
     nb::class_<GraphObject>(module, "FilterGraph")
-        .def("__init__", &make_graph, nb::arg("description"))
+        .def("__init__", &make_graph, "description"_a)
         .def("inputs", [](const GraphObject& self) { return self.get().inputs(); })
         .def("outputs", [](const GraphObject& self) { return self.get().outputs(); })
-        .def("add_frames", &add_image, nb::arg("frames"), nb::arg("key").none())
-        .def("add_frames", &add_frames<Medium::kVideo>, nb::arg("frames"), nb::arg("key").none())
-        .def("add_frames", &add_frames<Medium::kAudio>, nb::arg("frames"), nb::arg("key").none())
-        .def("get_frames", &get_frames, nb::arg("key").none())
+        .def("add_frames", &add_image, "frames"_a, "key"_a.none())
+        .def("add_frames", &add_frames<Medium::kVideo>, "frames"_a, "key"_a.none())
+        .def("add_frames", &add_frames<Medium::kAudio>, "frames"_a, "key"_a.none())
+        .def("get_frames", &get_frames, "key"_a.none())
         .def("flush", &flush)
         .def("dump", &dump);
 }

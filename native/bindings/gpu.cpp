@@ -17,7 +17,6 @@
 
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
@@ -30,6 +29,9 @@
 #include "gpu/video_reader.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+
+#include "core/non_copyable.h"
 
 namespace spdl {
 namespace {
@@ -96,13 +98,8 @@ std::pair<std::string, std::string> library(const std::string& name) {
     return {cuda::driver().path, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)};
 }
 
-nb::dict array_interface(const CudaBuffer& self) {
-    nb::dict interface;
-    interface["version"] = 3;
-    interface["shape"] = shape_tuple(self.shape);
-    interface["typestr"] = type_string(self.type);
-    interface["data"] = nb::make_tuple(self.data, false);
-    interface["strides"] = nb::none();
+nb::dict cuda_interface(const CudaBuffer& self) {
+    nb::dict interface = array_interface(self.data, self.shape, self.type);
     // No stream has any work left on it.
     interface["stream"] = nb::none();
     return interface;
@@ -127,62 +124,6 @@ std::string represent(const CudaBuffer& self) {
     return "CUDABuffer(shape=" + std::string(nb::repr(shape_tuple(self.shape)).c_str()) +
            ", dtype=" + dtype_name(self.type) + ", device_index=" + std::to_string(self.device) + ")";
 }
-
-}  // namespace
-
-void bind_cuda(nb::module_& module) {
-    nb::class_<CudaBuffer> buffer(
-        module, "CUDABuffer", nb::type_slots(report_slots<CudaBuffer>()),
-        "A C-contiguous array on a GPU, made by transfer_buffer.\n"
-        "\n"
-        "``to_torch``, ``to_numba`` and ``to_jax`` (or anything that reads ``__cuda_array_interface__``\n"
-        "or DLPack) view it without a copy; the views keep its memory alive. When the last one goes,\n"
-        "the memory is used again after all work that the default stream has been given until then.\n"
-        "If other streams use it, keep it until they are done.\n"
-        "\n"
-        "Example:\n"
-        "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"
-        "    >>> transfer_buffer(load_image(photo), device_config=config).device_index  # doctest: +SKIP\n"
-        "    0");
-    buffer.def_prop_ro("__cuda_array_interface__", &array_interface, "CUDA's array interface, version 3.")
-        .def_prop_ro(
-            "shape", [](const CudaBuffer& self) { return shape_tuple(self.shape); }, "The sides, outermost first.")
-        .def_prop_ro(
-            "dtype", [](const CudaBuffer& self) { return dtype_name(self.type); }, "The element type by NumPy's name.")
-        .def_prop_ro(
-            "ndim", [](const CudaBuffer& self) { return self.shape.size(); }, "The number of sides.")
-        .def_prop_ro("nbytes", &CudaBuffer::bytes, "The size in bytes.")
-        .def_prop_ro(
-            "device_index", [](const CudaBuffer& self) { return self.device; },
-            "The GPU's number among those that this process sees, from 0.")
-        .def("__dlpack__", &dlpack, nb::arg("options"), "The array as a DLPack capsule.")
-        .def(
-            "__dlpack_device__",
-            [](nb::handle_t<CudaBuffer> self) { return as_ndarray(self).attr("__dlpack_device__")(); },
-            "The device, as DLPack numbers it: CUDA and its index.")
-        .def("__len__",
-             [](const CudaBuffer& self) {
-                 if (self.shape.empty()) {
-                     throw nb::type_error("a CUDABuffer without sides has no length");
-                 }
-                 return self.shape.front();
-             })
-        .def("__repr__", &represent);
-    bind_report(buffer);
-    module.def("cuda_device_count", &device_count);
-    module.def("cuda_device_names", &cuda::device_names);
-    module.def("cuda_library", &library, nb::arg("name"));
-    module.def("cuda_search", &cuda::set_search_folders, nb::arg("folders"));
-    module.def("transfer_to_device", &transfer_to_device, nb::arg("buffer"), nb::arg("device"), nb::arg("stream"),
-               nb::arg("allocator").none());
-    module.def("first_of", &first_of, nb::arg("buffer"));
-    module.def("transfer_to_host", &transfer_to_host, nb::arg("buffer"));
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
 
 using Loaded = std::pair<std::optional<CudaBuffer>, Failures>;
 
@@ -225,24 +166,8 @@ void prepare(cuda::Device device, const std::string& kernel_folder) {
     cuda::load_kernels(device, kernel_folder);
 }
 
-}  // namespace
-
-void bind_gpu_images(nb::module_& module) {
-    module.def("load_batch_on_gpu", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"),
-               nb::arg("keep_failed"), nb::arg("least"), nb::arg("device"), nb::arg("stream"),
-               nb::arg("allocator").none(), nb::arg("kernel_folder"));
-    module.def("prepare_gpu_images", &prepare, nb::arg("device"), nb::arg("kernel_folder"));
-    module.def("kernel_source", &cuda::kernel_source);
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 // The Python object over the decoder of one video. Any number of threads may use it, one after the other.
-class GpuVideoObject {
+class GpuVideoObject : NonCopyable {
   public:
     GpuVideoObject(const Codec<Medium::kVideo>& codec, std::tuple<int, int, int, int> crop, std::pair<int, int> scale,
                    cuda::Device device, std::uintptr_t stream, nb::object allocator, bool reuse, bool deep)
@@ -257,8 +182,6 @@ class GpuVideoObject {
         reader_ = run("nvdec_decoder", "nvdec_decoder",
                       [&] { return std::make_unique<GpuVideoReader>(codec.stream, geometry, target_); });
     }
-    GpuVideoObject(const GpuVideoObject&) = delete;
-    GpuVideoObject& operator=(const GpuVideoObject&) = delete;
     ~GpuVideoObject() {
         const ReleasedGil released;
         reader_.reset();
@@ -398,20 +321,62 @@ CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int,
 
 }  // namespace
 
+void bind_cuda(nb::module_& module) {
+    nb::class_<CudaBuffer> buffer(
+        module, "CUDABuffer", nb::type_slots(report_slots<CudaBuffer>()),
+        "A C-contiguous array on a GPU, made by transfer_buffer.\n"
+        "\n"
+        "``to_torch``, ``to_numba`` and ``to_jax`` (or anything that reads ``__cuda_array_interface__``\n"
+        "or DLPack) view it without a copy; the views keep its memory alive. When the last one goes,\n"
+        "the memory is used again after all work that the default stream has been given until then.\n"
+        "If other streams use it, keep it until they are done.\n"
+        "\n"
+        "Example:\n"
+        "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"
+        "    >>> transfer_buffer(load_image(photo), device_config=config).device_index  # doctest: +SKIP\n"
+        "    0");
+    buffer.def_prop_ro("__cuda_array_interface__", &cuda_interface, "CUDA's array interface, version 3.")
+        .def_prop_ro("nbytes", &CudaBuffer::bytes, "The size in bytes.")
+        .def_prop_ro(
+            "device_index", [](const CudaBuffer& self) { return self.device; },
+            "The GPU's number among those that this process sees, from 0.")
+        .def("__dlpack__", &dlpack, "options"_a, "The array as a DLPack capsule.")
+        .def(
+            "__dlpack_device__",
+            [](nb::handle_t<CudaBuffer> self) { return as_ndarray(self).attr("__dlpack_device__")(); },
+            "The device, as DLPack numbers it: CUDA and its index.")
+        .def("__repr__", &represent);
+    bind_array(buffer, "CUDABuffer");
+    module.def("cuda_device_count", &device_count);
+    module.def("cuda_device_names", &cuda::device_names);
+    module.def("cuda_library", &library, "name"_a);
+    module.def("cuda_search", &cuda::set_search_folders, "folders"_a);
+    module.def("transfer_to_device", &transfer_to_device, "buffer"_a, "device"_a, "stream"_a, "allocator"_a.none());
+    module.def("first_of", &first_of, "buffer"_a);
+    module.def("transfer_to_host", &transfer_to_host, "buffer"_a);
+}
+
+void bind_gpu_images(nb::module_& module) {
+    module.def("load_batch_on_gpu", &load, nb::kw_only(), "sources"_a, "request"_a, "boxes"_a, "random"_a.none(),
+               "flips"_a, "demux"_a, "decode"_a, "num_threads"_a, "keep_failed"_a, "least"_a, "device"_a, "stream"_a,
+               "allocator"_a.none(), "kernel_folder"_a);
+    module.def("prepare_gpu_images", &prepare, "device"_a, "kernel_folder"_a);
+    module.def("kernel_source", &cuda::kernel_source);
+}
+
 void bind_gpu_video(nb::module_& module) {
     nb::class_<GpuVideoObject>(module, "GpuVideoDecoder")
         .def(nb::init<const Codec<Medium::kVideo>&, std::tuple<int, int, int, int>, std::pair<int, int>, cuda::Device,
                       std::uintptr_t, nb::object, bool, bool>(),
-             nb::kw_only(), nb::arg("codec"), nb::arg("crop"), nb::arg("scale"), nb::arg("device"), nb::arg("stream"),
-             nb::arg("allocator").none(), nb::arg("reuse"), nb::arg("deep"))
-        .def("set_chunk", &GpuVideoObject::set_chunk, nb::arg("frames"))
-        .def("decode", &GpuVideoObject::decode, nb::arg("packets"))
+             nb::kw_only(), "codec"_a, "crop"_a, "scale"_a, "device"_a, "stream"_a, "allocator"_a.none(), "reuse"_a,
+             "deep"_a)
+        .def("set_chunk", &GpuVideoObject::set_chunk, "frames"_a)
+        .def("decode", &GpuVideoObject::decode, "packets"_a)
         .def("flush", &GpuVideoObject::flush)
-        .def("decode_all", &GpuVideoObject::decode_all, nb::arg("packets"))
+        .def("decode_all", &GpuVideoObject::decode_all, "packets"_a)
         .def("form", &GpuVideoObject::form);
-    module.def("convert_frames_to_planes", &convert, nb::kw_only(), nb::arg("buffers"), nb::arg("colors"),
-               nb::arg("bits"), nb::arg("blue_first"), nb::arg("device"), nb::arg("stream"),
-               nb::arg("allocator").none(), nb::arg("kernel_folder"));
+    module.def("convert_frames_to_planes", &convert, nb::kw_only(), "buffers"_a, "colors"_a, "bits"_a, "blue_first"_a,
+               "device"_a, "stream"_a, "allocator"_a.none(), "kernel_folder"_a);
 }
 
 }  // namespace spdl

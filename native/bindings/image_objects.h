@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/gil.h"
 #include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "image/load/batch.h"
-#include "image/load/id_array.h"
+#include "image/load/one_image.h"
 #include "media/decoder.h"
 #include "media/packet.h"
 
@@ -72,7 +72,7 @@ inline PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet
 }
 
 // An array of ids as Python holds it. Created and destroyed with the GIL held.
-class HeldIds {
+class HeldIds : NonCopyable {
   public:
     // `type` is the name of the element type, in the machine's order.
     HeldIds(nanobind::handle array, ElementType type) {
@@ -91,8 +91,6 @@ class HeldIds {
                 {view_.strides[0], view_.strides[1]},
                 type};
     }
-    HeldIds(const HeldIds&) = delete;
-    HeldIds& operator=(const HeldIds&) = delete;
     ~HeldIds() { PyBuffer_Release(&view_); }
 
     [[nodiscard]] const IdArray& get() const { return ids_; }

@@ -13,13 +13,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
 #include "bindings/image_objects.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
@@ -27,19 +25,20 @@
 #include "bindings/python_bytes.h"
 #include "core/buffer.h"
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "core/parallel.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/encode.h"
 #include "ffmpeg/filters.h"
 #include "ffmpeg/frames.h"
-#include "image/jpeg/jpeg_encoder.h"
-#include "image/jpeg/jpeg_header.h"
+#include "image/jpeg/jpeg.h"
 #include "image/load/batch.h"
 #include "image/load/one_image.h"
 #include "image/tiff/tiff.h"
-#include "image/write/row_writer.h"
+#include "image/write/pixel_writers.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -280,39 +279,6 @@ void bind_frames(nb::module_& module) {
         .def("__repr__", &represent_frames);
 }
 
-}  // namespace
-
-// The text is always the same, so that Python shows it once.
-void warn_of_pages() {
-    constexpr const char* kText =
-        "a TIFF has several pages, of which only the first is loaded: pass `pages`, which is 0 for the first one, and "
-        "see count_pages";
-    if (PyErr_WarnEx(PyExc_UserWarning, kText, 1) != 0) {
-        throw nb::python_error();
-    }
-}
-
-void bind_images(nb::module_& module) {
-    bind_codec(module);
-    bind_packets(module);
-    bind_frames(module);
-    bind_options(module);
-    module.def("demux_file", &demux_file, nb::arg("path"), nb::arg("name"), nb::arg("options"));
-    module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"),
-               nb::arg("page").none());
-    module.def("tiff_pages", &find_pages, nb::arg("source"), nb::arg("name"), nb::arg("most").none());
-    module.def("decode_resized", &decode_to_size, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
-    module.def("with_named_options", &with_named_options, nb::arg("filters"));
-    module.def("decode_filtered", &decode_through_filters, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
-    module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
-    module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
                                                    const std::vector<BoxSides>& boxes, const RandomCrop* random,
                                                    std::vector<bool> flips, const ColorJitter* jitter,
@@ -369,15 +335,13 @@ void resize_into(nb::handle pixels, std::pair<int, int> size, const LoadOptions&
 
 // Pictures that an array of bytes or floats shows, (N, C, H, W) with any strides. Created and destroyed with the GIL
 // held.
-class PictureView {
+class PictureView : NonCopyable {
   public:
     explicit PictureView(nb::handle array) {
         if (PyObject_GetBuffer(array.ptr(), &view_, PyBUF_STRIDED_RO) != 0) {
             throw nb::python_error();
         }
     }
-    PictureView(const PictureView&) = delete;
-    PictureView& operator=(const PictureView&) = delete;
     ~PictureView() { PyBuffer_Release(&view_); }
 
     [[nodiscard]] PictureValues get() const {
@@ -418,25 +382,6 @@ std::vector<bool> write_each(const nb::tuple& arrays, const LoadOptions& options
     return {in_range.begin(), in_range.end()};
 }
 
-}  // namespace
-
-void bind_batch(nb::module_& module) {
-    module.def("resize", &resize_into, nb::arg("pixels"), nb::arg("size"), nb::arg("request"), nb::arg("result"));
-    module.def("write_pictures", &write_each, nb::kw_only(), nb::arg("arrays"), nb::arg("request"), nb::arg("scale"),
-               nb::arg("results"), nb::arg("num_threads"));
-    module.def("image_sizes", &sizes_of, nb::kw_only(), nb::arg("sources"), nb::arg("upright"), nb::arg("demux"),
-               nb::arg("decode"), nb::arg("num_threads"), nb::arg("page").none());
-    module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(), nb::arg("demux"),
-               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("page").none() = nb::none(),
-               nb::arg("storage").none());
-}
-
-}  // namespace spdl
-
-namespace spdl {
-namespace {
-
 // The caller's array that can be used without the GIL.
 class HeldPixels {
   public:
@@ -451,18 +396,15 @@ class HeldPixels {
     std::string format_;
 };
 
-// Runs `encode` without the GIL, and returns the file as a one-dimensional uint8 array.
+// Runs `encode` without the GIL, and returns the file as an array.
 template <typename Encode>
 nb::object encoded_bytes(Encode&& encode) {
-    auto file = std::make_unique<AlignedBuffer>();
+    AlignedBuffer file;
     {
         const NativeCall native("encode");
-        *file = encode();
+        file = encode();
     }
-    std::uint8_t* const data = file->data();
-    const std::size_t size[] = {file->size()};
-    const nb::object owner = own_memory(std::move(file));
-    return show_array(size, numpy_dtype('u', 1), {data, true, owner});
+    return show_bytes(std::move(file));
 }
 
 nb::object jpeg(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, int quality,
@@ -498,23 +440,57 @@ CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_
 
 }  // namespace
 
+// The text is always the same, so that Python shows it once.
+void warn_of_pages() {
+    constexpr const char* kText =
+        "a TIFF has several pages, of which only the first is loaded: pass `pages`, which is 0 for the first one, and "
+        "see count_pages";
+    if (PyErr_WarnEx(PyExc_UserWarning, kText, 1) != 0) {
+        throw nb::python_error();
+    }
+}
+
+void bind_images(nb::module_& module) {
+    bind_codec(module);
+    bind_packets(module);
+    bind_frames(module);
+    bind_options(module);
+    module.def("demux_file", &demux_file, "path"_a, "name"_a, "options"_a);
+    module.def("demux_bytes", &demux_bytes, "source"_a, "name"_a, "options"_a, "page"_a.none());
+    module.def("tiff_pages", &find_pages, "source"_a, "name"_a, "most"_a.none());
+    module.def("decode_resized", &decode_to_size, "packets"_a, "request"_a, "options"_a);
+    module.def("with_named_options", &with_named_options, "filters"_a);
+    module.def("decode_filtered", &decode_through_filters, "packets"_a, "filters"_a, "options"_a);
+    module.def("convert_one", &convert_one, "frames"_a, "storage"_a.none());
+    module.def("convert_many", &convert_many, "frames"_a, "storage"_a.none());
+}
+
+void bind_batch(nb::module_& module) {
+    module.def("resize", &resize_into, "pixels"_a, "size"_a, "request"_a, "result"_a);
+    module.def("write_pictures", &write_each, nb::kw_only(), "arrays"_a, "request"_a, "scale"_a, "results"_a,
+               "num_threads"_a);
+    module.def("image_sizes", &sizes_of, nb::kw_only(), "sources"_a, "upright"_a, "demux"_a, "decode"_a,
+               "num_threads"_a, "page"_a.none());
+    module.def("load_batch", &load, nb::kw_only(), "sources"_a, "request"_a, "boxes"_a, "random"_a.none(), "flips"_a,
+               "jitter"_a.none(), "demux"_a, "decode"_a, "num_threads"_a, "keep_failed"_a, "page"_a.none() = nb::none(),
+               "storage"_a.none());
+}
+
 void bind_encode(nb::module_& module) {
-    module.def("encode_jpeg", &jpeg, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("quality"),
-               nb::arg("chroma_grid"));
-    module.def("encode_picture", &picture, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("encoder"),
-               nb::arg("options"), nb::arg("muxer"));
-    module.def("resize_picture", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("request"));
-    module.def("filter_picture", &filter, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("filters"));
+    module.def("encode_jpeg", &jpeg, "pixels"_a, "size"_a, "pix_fmt"_a, "quality"_a, "chroma_grid"_a);
+    module.def("encode_picture", &picture, "pixels"_a, "size"_a, "pix_fmt"_a, "encoder"_a, "options"_a, "muxer"_a);
+    module.def("resize_picture", &resize, "pixels"_a, "size"_a, "pix_fmt"_a, "request"_a);
+    module.def("filter_picture", &filter, "pixels"_a, "size"_a, "pix_fmt"_a, "filters"_a);
     module.def(
         "jpeg_takes",
         [](const std::string& pixel_format) { return jpeg_takes(ffmpeg_format_name(find_pixel_format(pixel_format))); },
-        nb::arg("pix_fmt"));
+        "pix_fmt"_a);
     module.def(
         "encoder_takes",
         [](const std::string& encoder, const std::string& pixel_format) {
             return encoder_takes(encoder, find_pixel_format(pixel_format));
         },
-        nb::arg("encoder"), nb::arg("pix_fmt"));
+        "encoder"_a, "pix_fmt"_a);
 }
 
 }  // namespace spdl

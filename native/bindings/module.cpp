@@ -9,17 +9,18 @@
 #include <vector>
 
 #include "bindings/av_objects.h"
-#include "bindings/backends.h"
 #include "bindings/buffer.h"
 #include "bindings/modules.h"
 #include "bindings/native_call.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg.h"
 #include "image/resize/kernels.h"
+#include "media/decoder.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -98,10 +99,10 @@ NB_MODULE(_native, module) {
     bind_ffmpeg(module);
     bind_filter_graph(module);
     module.def("kernel_names", &kernel_names);
-    module.def("select_kernels", &select_kernels, nb::arg("name"));
+    module.def("select_kernels", &select_kernels, "name"_a);
     module.def("libjpeg_turbo_version", &libjpeg_turbo_version);
     module.def("entropy_decoder_names", &entropy_decoder_names);
-    module.def("select_entropy_decoder", &select_entropy_decoder, nb::arg("name"));
+    module.def("select_entropy_decoder", &select_entropy_decoder, "name"_a);
     module.def("last_entropy_decoder", &last_entropy_decoder);
 }
 

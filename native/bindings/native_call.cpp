@@ -20,6 +20,7 @@
 #include "core/trace.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -79,9 +80,6 @@ bool runs_signal_handlers() {
 #endif
 }
 
-}  // namespace spdl
-
-namespace spdl {
 namespace {
 
 template <typename Content>
@@ -124,13 +122,13 @@ void name_this_thread() noexcept {
 }
 
 void bind_trace(nb::module_& module) {
-    module.def("trace_start", &trace::start, nb::arg("size"));
-    module.def("trace_stop", &stop, nb::arg("number"));
+    module.def("trace_start", &trace::start, "size"_a);
+    module.def("trace_stop", &stop, "number"_a);
     module.def("trace_forget", &trace::forget);
-    module.def("trace_begin", &begin, nb::arg("name"));
-    module.def("trace_begin_unnamed", &trace::begin, nb::arg("name"));
-    module.def("trace_end", &trace::end, nb::arg("number"));
-    module.def("trace_count", &trace::count, nb::arg("counter"), nb::arg("value"));
+    module.def("trace_begin", &begin, "name"_a);
+    module.def("trace_begin_unnamed", &trace::begin, "name"_a);
+    module.def("trace_end", &trace::end, "number"_a);
+    module.def("trace_count", &trace::count, "counter"_a, "value"_a);
 }
 
 }  // namespace spdl

@@ -7,15 +7,18 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "bindings/native_call.h"
 #include "core/errors.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -87,11 +90,8 @@ nb::object numbered(int number) {
 nb::object made(const NpyHeader& header) {
     const nb::object module = nb::module_::import_("spdl.io._array.npy");
     const std::string_view text = header.descr;
-    nb::object decoded = nb::steal(header.utf8 ? PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")
-                                               : PyUnicode_DecodeLatin1(text.data(), std::ssize(text), nullptr));
-    if (!decoded.is_valid()) {
-        throw nb::python_error();
-    }
+    nb::object decoded = made_by_python(header.utf8 ? PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")
+                                                    : PyUnicode_DecodeLatin1(text.data(), std::ssize(text), nullptr));
     try {
         return module.attr(header.structured ? "structured_dtype" : "plain_dtype")(decoded);
     } catch (nb::python_error& error) {
@@ -161,7 +161,7 @@ nb::object show_nothing(std::span<const std::size_t> shape, nb::handle dtype, bo
     }
     try {
         return nb::handle(reinterpret_cast<PyObject*>(&PyArray_Type))(nb::tuple(sides), dtype,
-                                                                      nb::arg("order") = fortran_order ? "F" : "C");
+                                                                      "order"_a = fortran_order ? "F" : "C");
     } catch (nb::python_error& error) {
         refuse(error);
     }
@@ -190,6 +190,10 @@ nb::object show(std::span<const std::size_t> shape, const npy_intp* strides, nb:
     return array;
 }
 
+std::size_t dtype_bytes(nb::handle dtype) {
+    return static_cast<std::size_t>(PyDataType_ELSIZE(as_descr(dtype)));
+}
+
 }  // namespace
 
 nb::object numpy_dtype(const NpyHeader& header) {
@@ -203,10 +207,6 @@ nb::object numpy_dtype(const NpyHeader& header) {
 nb::object numpy_dtype(char kind, std::size_t size) {
     require_numpy();
     return numbered(type_number(kind, size));
-}
-
-std::size_t dtype_bytes(nb::handle dtype) {
-    return static_cast<std::size_t>(PyDataType_ELSIZE(as_descr(dtype)));
 }
 
 std::size_t payload_bytes(const NpyHeader& header, nb::handle dtype) {
@@ -225,6 +225,14 @@ nb::object show_array(const NpyHeader& header, nb::handle dtype, const Shown& me
 
 nb::object show_array(std::span<const std::size_t> shape, nb::handle dtype, const Shown& memory) {
     return show(shape, nullptr, dtype, memory, false);
+}
+
+nb::object show_bytes(AlignedBuffer bytes) {
+    auto memory = std::make_unique<AlignedBuffer>(std::move(bytes));
+    std::uint8_t* const data = memory->data();
+    const std::size_t size[] = {memory->size()};
+    const nb::object owner = own_memory(std::move(memory));
+    return show_array(size, numpy_dtype('u', 1), {data, true, owner});
 }
 
 nb::object show_stack(const NpyHeader& header, std::size_t count, nb::handle dtype, const Shown& memory) {
@@ -247,10 +255,7 @@ nb::object copied(nb::handle array) {
         // It has no memory but its own, and its strings would have a length in a copy.
         return nb::borrow(array);
     }
-    nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array.ptr()), NPY_KEEPORDER));
-    if (!copy.is_valid()) {
-        throw nb::python_error();
-    }
+    nb::object copy = made_by_python(PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array.ptr()), NPY_KEEPORDER));
     return copy;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "arrays/arrays.h"
+#include "core/buffer.h"
 
 namespace spdl {
 
@@ -19,8 +20,6 @@ nanobind::object numpy_dtype(const NpyHeader& header);
 
 // Returns a type that has a number, such as NPY_INT16, by NumPy's letter for the kind and its size in bytes.
 nanobind::object numpy_dtype(char kind, std::size_t size);
-
-std::size_t dtype_bytes(nanobind::handle dtype);
 
 // Returns how many bytes the elements take. Throws FormatError if no memory could hold them.
 std::size_t payload_bytes(const NpyHeader& header, nanobind::handle dtype);
@@ -37,6 +36,9 @@ nanobind::object show_array(const NpyHeader& header, nanobind::handle dtype, con
 
 // Makes an array in C order, of any element type.
 nanobind::object show_array(std::span<const std::size_t> shape, nanobind::handle dtype, const Shown& memory);
+
+// Makes a one-dimensional array of bytes.
+nanobind::object show_bytes(AlignedBuffer bytes);
 
 // Makes one array of several with this header, one after the other. It has one side more, the first.
 nanobind::object show_stack(const NpyHeader& header, std::size_t count, nanobind::handle dtype, const Shown& memory);

@@ -2,15 +2,14 @@
 
 #include <cerrno>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "bindings/gil.h"
 #include "bindings/modules.h"
-#include "core/files.h"
+#include "bindings/native_call.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 
@@ -34,6 +33,13 @@ PythonBytes::~PythonBytes() {
     PyBuffer_Release(&view_);
 }
 
+std::shared_ptr<const PythonBytes> share_bytes(nb::handle object) {
+    return {new PythonBytes(object), [](const PythonBytes* bytes) {
+                const nb::gil_scoped_acquire acquired;
+                delete bytes;
+            }};
+}
+
 PythonPath::PythonPath(nb::str path) {
     Py_ssize_t size = 0;
     if (const char* const text = PyUnicode_AsUTF8AndSize(path.ptr(), &size)) {
@@ -45,10 +51,7 @@ PythonPath::PythonPath(nb::str path) {
     } else {
         PyErr_Clear();  // It has surrogate escapes, which only the file system's encoding takes.
     }
-    encoded_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
-    if (!encoded_.is_valid()) {
-        throw nb::python_error();
-    }
+    encoded_ = made_by_python(PyUnicode_EncodeFSDefault(path.ptr()));
     char* text = nullptr;
     if (PyBytes_AsStringAndSize(encoded_.ptr(), &text, &size) != 0) {
         throw nb::python_error();
@@ -56,20 +59,13 @@ PythonPath::PythonPath(nb::str path) {
     text_ = {text, static_cast<std::size_t>(size)};
 }
 
-}  // namespace spdl
-
-namespace spdl {
-
 HeldBytes hold_bytes(nb::handle object) {
     if (PyBytes_CheckExact(object.ptr())) {
         return {nb::borrow(object), reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr())),
                 static_cast<std::size_t>(PyBytes_Size(object.ptr())), false};
     }
     // As long as this object lives, a bytearray cannot be resized, nor a file unmapped.
-    nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
-    if (!view.is_valid()) {
-        throw nb::python_error();
-    }
+    nb::object view = made_by_python(PyMemoryView_FromObject(object.ptr()));
     Py_buffer buffer;
     if (PyObject_GetBuffer(view.ptr(), &buffer, PyBUF_C_CONTIGUOUS) != 0) {
         throw nb::python_error();
@@ -80,9 +76,6 @@ HeldBytes hold_bytes(nb::handle object) {
     return held;
 }
 
-}  // namespace spdl
-
-namespace spdl {
 namespace {
 
 class HeldFile {
@@ -136,7 +129,7 @@ void bind_mapped_file(nb::module_& module) {
         {0, nullptr},
     };
     nb::class_<HeldFile>(module, "MappedFile", nb::type_slots(slots));
-    module.def("map_file", &map_file, nb::arg("path"));
+    module.def("map_file", &map_file, "path"_a);
 }
 
 }  // namespace spdl

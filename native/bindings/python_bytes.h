@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "core/bytes.h"
@@ -96,6 +97,9 @@ class PythonBytes {
   private:
     Py_buffer view_{};
 };
+
+// Holds them for owners that may drop them without the GIL.
+std::shared_ptr<const PythonBytes> share_bytes(nanobind::handle object);
 
 // A path as the system takes it. Names that are not UTF-8 come as Python spells them, with surrogate escapes.
 class PythonPath {

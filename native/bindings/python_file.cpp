@@ -100,10 +100,6 @@ void PythonFile::write(Bytes bytes) const {
     }
 }
 
-}  // namespace spdl
-
-namespace spdl {
-
 PythonSource::PythonSource(nb::object file) : file_(std::move(file)) {
     if (file_.can_seek()) {
         begin_ = file_.tell();
@@ -128,9 +124,6 @@ void PythonSource::seek(std::int64_t position) {
     file_.seek(begin_ + position);
 }
 
-}  // namespace spdl
-
-namespace spdl {
 namespace {
 
 // Returns whether the system puts all that is written at the end of the file, wherever its position is.

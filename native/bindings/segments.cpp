@@ -18,6 +18,7 @@
 #include "image/segments/coco_masks.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -72,8 +73,8 @@ void paint_all(const nb::list& segmentations, std::pair<int, int> size, const st
 }  // namespace
 
 void bind_segments(nb::module_& module) {
-    module.def("coco_masks", &paint_all, nb::kw_only(), nb::arg("segmentations"), nb::arg("size"), nb::arg("values"),
-               nb::arg("together"), nb::arg("wide"), nb::arg("masks"));
+    module.def("coco_masks", &paint_all, nb::kw_only(), "segmentations"_a, "size"_a, "values"_a, "together"_a, "wide"_a,
+               "masks"_a);
 }
 
 }  // namespace spdl

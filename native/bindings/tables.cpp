@@ -15,6 +15,7 @@
 #include "bindings/native_call.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -70,14 +71,12 @@ void pack_columns(const std::vector<std::pair<AnyColumn, std::size_t>>& columns,
 }  // namespace
 
 void bind_tables(nb::module_& module) {
-    module.def("take_rows", &take_rows, nb::arg("table"), nb::arg("rows"), nb::arg("target"));
-    module.def("take_offsets", &take_offsets<std::int32_t>, nb::arg("offsets"), nb::arg("rows"), nb::arg("target"));
-    module.def("take_offsets", &take_offsets<std::int64_t>, nb::arg("offsets"), nb::arg("rows"), nb::arg("target"));
-    module.def("take_lists", &take_lists<std::int32_t>, nb::arg("offsets"), nb::arg("values"), nb::arg("rows"),
-               nb::arg("places"), nb::arg("target"));
-    module.def("take_lists", &take_lists<std::int64_t>, nb::arg("offsets"), nb::arg("values"), nb::arg("rows"),
-               nb::arg("places"), nb::arg("target"));
-    module.def("pack_columns", &pack_columns, nb::arg("columns"), nb::arg("records"));
+    module.def("take_rows", &take_rows, "table"_a, "rows"_a, "target"_a);
+    module.def("take_offsets", &take_offsets<std::int32_t>, "offsets"_a, "rows"_a, "target"_a);
+    module.def("take_offsets", &take_offsets<std::int64_t>, "offsets"_a, "rows"_a, "target"_a);
+    module.def("take_lists", &take_lists<std::int32_t>, "offsets"_a, "values"_a, "rows"_a, "places"_a, "target"_a);
+    module.def("take_lists", &take_lists<std::int64_t>, "offsets"_a, "values"_a, "rows"_a, "places"_a, "target"_a);
+    module.def("pack_columns", &pack_columns, "columns"_a, "records"_a);
 }
 
 }  // namespace spdl

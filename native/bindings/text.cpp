@@ -17,6 +17,7 @@
 #include "text/rows.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl {
 namespace {
@@ -161,16 +162,13 @@ void bind_text(nb::module_& module) {
         .value("NONE", Labels::kNone)
         .value("SHIFTED", Labels::kShifted)
         .value("UNSHIFTED", Labels::kUnshifted);
-    nb::class_<TokenArrays>(module, "TokenArrays").def(nb::init<const nb::sequence&>(), nb::arg("arrays"));
-    module.def("pack_lengths", &pack_lengths, nb::arg("lengths"), nb::arg("length"), nb::arg("algorithm"),
-               nb::arg("split"), nb::arg("align"));
-    module.def("select_rows", &select_rows, nb::arg("documents"), nb::arg("starts"), nb::arg("stops"),
-               nb::arg("offsets"), nb::arg("rows"));
-    module.def("write_rows", &write, nb::arg("documents"), nb::arg("starts"), nb::arg("stops"), nb::arg("lengths"),
-               nb::arg("offsets"), nb::arg("tokens"), nb::arg("numbers"), nb::arg("firsts"), nb::arg("masks").none(),
-               nb::arg("mask_numbers"), nb::arg("mask_firsts"), nb::arg("length"), nb::arg("align"),
-               nb::arg("vocab_size"), nb::arg("pad"), nb::arg("labels"), nb::arg("token_rows"),
-               nb::arg("position_rows"), nb::arg("segment_rows"), nb::arg("label_rows").none());
+    nb::class_<TokenArrays>(module, "TokenArrays").def(nb::init<const nb::sequence&>(), "arrays"_a);
+    module.def("pack_lengths", &pack_lengths, "lengths"_a, "length"_a, "algorithm"_a, "split"_a, "align"_a);
+    module.def("select_rows", &select_rows, "documents"_a, "starts"_a, "stops"_a, "offsets"_a, "rows"_a);
+    module.def("write_rows", &write, "documents"_a, "starts"_a, "stops"_a, "lengths"_a, "offsets"_a, "tokens"_a,
+               "numbers"_a, "firsts"_a, "masks"_a.none(), "mask_numbers"_a, "mask_firsts"_a, "length"_a, "align"_a,
+               "vocab_size"_a, "pad"_a, "labels"_a, "token_rows"_a, "position_rows"_a, "segment_rows"_a,
+               "label_rows"_a.none());
 }
 
 }  // namespace spdl

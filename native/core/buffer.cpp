@@ -3,14 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <mutex>
-#include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/errors.h"
 
@@ -113,9 +108,7 @@ Kept& kept() {
 
 void* map_pages(std::size_t size) {
     void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        throw std::bad_alloc();
-    }
+    require_memory(memory != MAP_FAILED);
     return memory;
 }
 
@@ -131,6 +124,25 @@ void* map_huge_pages(std::size_t size) {
     madvise(start + before, size, MADV_HUGEPAGE);
 #endif
     return start + before;
+}
+
+// How many unused blocks are kept for later: more than a loader with a dozen threads leaves between two of its batches.
+// Beyond that number lie blocks that a program once held together, such as a list of all its batches.
+constexpr std::size_t kKeptBlocks = 16;
+
+// Linux promises more memory than it has. It is better to refuse a size that cannot fit than to be killed for it.
+std::size_t physical_memory() {
+    static const std::size_t bytes =
+        static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+    return bytes;
+}
+
+std::string describe(const std::vector<std::size_t>& shape) {
+    std::string text = "(";
+    for (const std::size_t side : shape) {
+        text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+    }
+    return text + ")";
 }
 
 }  // namespace
@@ -156,14 +168,6 @@ void give_large_block(void* block, std::size_t size) noexcept {
         munmap(leaving.memory, leaving.size);
     }
 }
-
-namespace {
-
-// How many unused blocks are kept for later: more than a loader with a dozen threads leaves between two of its batches.
-// Beyond that number lie blocks that a program once held together, such as a list of all its batches.
-constexpr std::size_t kKeptBlocks = 16;
-
-}  // namespace
 
 Storage::Storage(std::size_t size, Allocate allocate)
     : size_(size), allocate_(allocate), process_(getpid()), blocks_{allocate(size)} {
@@ -211,45 +215,6 @@ Memory Storage::take_unused(std::vector<Memory>& surplus) {
     return taken;
 }
 
-namespace {
-
-// Linux promises more memory than it has. It is better to refuse a size that cannot fit than to be killed for it.
-std::size_t physical_memory() {
-    static const std::size_t bytes =
-        static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
-    return bytes;
-}
-
-std::string describe(const std::vector<std::size_t>& shape) {
-    std::string text = "(";
-    for (const std::size_t side : shape) {
-        text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-    }
-    return text + ")";
-}
-
-}  // namespace
-
-Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type) {
-    std::size_t bytes = element_bytes(type);
-    for (const std::size_t side : shape) {
-        if (__builtin_mul_overflow(bytes, side, &bytes)) {
-            throw ArrayError("an array of shape " + describe(shape) + " fits into no memory: ask for fewer or smaller");
-        }
-    }
-    Buffer buffer{memory.owner, memory.data, std::move(shape), type, memory.pinned};
-    if (buffer.bytes() > memory.size) {
-        throw ArrayError("the storage of " + std::to_string(memory.size) + " bytes is too small for the " +
-                         std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +
-                         ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
-    }
-    if (reinterpret_cast<std::uintptr_t>(memory.data) % element_bytes(type) != 0) {
-        throw ArrayError("the storage starts at an address that is no multiple of the " +
-                         std::to_string(element_bytes(type)) + " bytes of an element: start it a few bytes further on");
-    }
-    return buffer;
-}
-
 Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     std::size_t bytes = element_bytes(type);
     for (const std::size_t side : shape) {
@@ -261,6 +226,29 @@ Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     auto memory = std::make_shared<AlignedBuffer>(bytes);
     std::uint8_t* const data = memory->data();
     return {std::move(memory), data, std::move(shape), type};
+}
+
+Buffer allocate_in(const Memory* memory, std::vector<std::size_t> shape, ElementType type) {
+    if (memory == nullptr) {
+        return allocate(std::move(shape), type);
+    }
+    std::size_t bytes = element_bytes(type);
+    for (const std::size_t side : shape) {
+        if (__builtin_mul_overflow(bytes, side, &bytes)) {
+            throw ArrayError("an array of shape " + describe(shape) + " fits into no memory: ask for fewer or smaller");
+        }
+    }
+    Buffer buffer{memory->owner, memory->data, std::move(shape), type, memory->pinned};
+    if (buffer.bytes() > memory->size) {
+        throw ArrayError("the storage of " + std::to_string(memory->size) + " bytes is too small for the " +
+                         std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +
+                         ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
+    }
+    if (reinterpret_cast<std::uintptr_t>(memory->data) % element_bytes(type) != 0) {
+        throw ArrayError("the storage starts at an address that is no multiple of the " +
+                         std::to_string(element_bytes(type)) + " bytes of an element: start it a few bytes further on");
+    }
+    return buffer;
 }
 
 Memory allocate_pageable(std::size_t size) {

@@ -2,12 +2,16 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace spdl {
@@ -25,6 +29,9 @@ void* take_large_block(std::size_t size);
 
 // `size` must be the size that the block was taken with.
 void give_large_block(void* block, std::size_t size) noexcept;
+
+// The most bytes that a single large image may leave in a thread's buffers for the next image.
+constexpr std::size_t kKeptBytes = std::size_t{1} << 24;
 
 // Memory for pixels. It is aligned for the widest vectors, and not initialised because every user fills it.
 class AlignedBuffer {
@@ -49,6 +56,13 @@ class AlignedBuffer {
         if (size > size_) {
             *this = AlignedBuffer();
             *this = AlignedBuffer(size);
+        }
+    }
+
+    // Gives back memory that is too large to be kept for the next image.
+    void shrink() noexcept {
+        if (size_ > kKeptBytes) {
+            *this = AlignedBuffer();
         }
     }
 
@@ -113,22 +127,29 @@ class Storage {
 
 enum class ElementType { kUint8, kUint16, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64 };
 
+// The name of a type in NumPy, the letter of its kind there, and its bytes.
+struct ElementKind {
+    std::string_view name;
+    char letter;
+    std::size_t bytes;
+};
+
+// In the order of ElementType.
+inline constexpr ElementKind kElements[] = {{"uint8", 'u', 1},   {"uint16", 'u', 2}, {"int16", 'i', 2},
+                                            {"int32", 'i', 4},   {"int64", 'i', 8},  {"float16", 'f', 2},
+                                            {"float32", 'f', 4}, {"float64", 'f', 8}};
+
+constexpr const ElementKind& element_kind(ElementType type) {
+    return kElements[static_cast<std::size_t>(type)];
+}
+
 constexpr std::size_t element_bytes(ElementType type) {
-    switch (type) {
-        case ElementType::kUint16:
-        case ElementType::kInt16:
-        case ElementType::kFloat16:
-            return 2;
-        case ElementType::kInt32:
-        case ElementType::kFloat32:
-            return 4;
-        case ElementType::kInt64:
-        case ElementType::kFloat64:
-            return 8;
-        case ElementType::kUint8:
-            break;
-    }
-    return 1;
+    return element_kind(type).bytes;
+}
+
+constexpr std::optional<ElementType> parse_element(std::string_view name) {
+    const auto* const found = std::ranges::find(kElements, name, &ElementKind::name);
+    return found == std::end(kElements) ? std::nullopt : std::optional(static_cast<ElementType>(found - kElements));
 }
 
 // A C-contiguous array and what keeps its memory alive.
@@ -148,9 +169,9 @@ struct Buffer {
     }
 };
 
-// Makes an array of this shape at the start of `memory`, which it keeps alive. The content stays. Throws ArrayError if
-// the array does not fit.
-Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type);
+// Makes an array of this shape at the start of `memory`, which it keeps alive, or as allocate() if that is null. The
+// content stays. Throws ArrayError if the array does not fit.
+Buffer allocate_in(const Memory* memory, std::vector<std::size_t> shape, ElementType type);
 
 // Makes an array of this shape, not initialised. Throws ArrayError if the machine has less memory than it takes, and
 // std::bad_alloc if the system refuses it.

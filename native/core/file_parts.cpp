@@ -3,10 +3,8 @@
 #include <libdeflate.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
-#include "core/bytes.h"
 #include "core/errors.h"
 
 namespace spdl {

@@ -28,16 +28,17 @@ void check_path(std::string_view path) {
     }
 }
 
-// Returns the result of a call that reads, repeated if a signal has interrupted it.
+// Returns the result of a call that reads or writes, repeated if a signal has interrupted it. Errors begin with
+// `tried`.
 template <typename Call>
-std::size_t finished(const Call& call) {
+std::size_t finished(const char* tried, const Call& call) {
     for (;;) {
         const ssize_t got = call();
         if (got >= 0) {
             return static_cast<std::size_t>(got);
         }
         if (errno != EINTR) {
-            throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
+            throw MediaError(tried + std::string(": ") + std::strerror(errno));
         }
         on_interrupt();
     }
@@ -71,11 +72,11 @@ std::optional<std::size_t> FileDescriptor::size() const {
 }
 
 std::size_t FileDescriptor::read(std::uint8_t* into, std::size_t size) const {
-    return finished([&] { return ::read(fd_, into, size); });
+    return finished("cannot read the file", [&] { return ::read(fd_, into, size); });
 }
 
 std::size_t FileDescriptor::read_at(std::int64_t position, std::uint8_t* into, std::size_t size) const {
-    return finished([&] { return ::pread(fd_, into, size, position); });
+    return finished("cannot read the file", [&] { return ::pread(fd_, into, size, position); });
 }
 
 namespace {
@@ -131,14 +132,8 @@ FileSink::FileSink(int descriptor) : fd_(descriptor), can_seek_(::lseek(descript
 
 void FileSink::write(Bytes bytes) {
     while (!bytes.empty()) {
-        const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
-        if (put >= 0) {
-            bytes = bytes.subspan(static_cast<std::size_t>(put));
-        } else if (errno != EINTR) {
-            throw MediaError(std::string("cannot write the file: ") + std::strerror(errno));
-        } else {
-            on_interrupt();
-        }
+        bytes =
+            bytes.subspan(finished("cannot write the file", [&] { return ::write(fd_, bytes.data(), bytes.size()); }));
     }
 }
 
@@ -149,16 +144,7 @@ void FileSink::seek(std::int64_t position) {
 }
 
 std::size_t FileSink::read_back(std::int64_t position, std::uint8_t* into, std::size_t size) {
-    for (;;) {
-        const ssize_t got = ::pread(fd_, into, size, position);
-        if (got >= 0) {
-            return static_cast<std::size_t>(got);
-        }
-        if (errno != EINTR) {
-            throw MediaError(std::string("cannot read the file back: ") + std::strerror(errno));
-        }
-        on_interrupt();
-    }
+    return finished("cannot read the file back", [&] { return ::pread(fd_, into, size, position); });
 }
 
 namespace {

@@ -8,17 +8,16 @@
 
 #include "core/buffer.h"
 #include "core/bytes.h"
+#include "core/non_copyable.h"
 
 namespace spdl {
 
 // Bytes that a demuxer reads in any order: of a file, in memory, or from a user's object. One thread at a time.
-class ByteSource {
+class ByteSource : NonCopyable {
   public:
     static constexpr std::int64_t kUnknown = -1;
 
     virtual ~ByteSource() = default;
-    ByteSource(const ByteSource&) = delete;
-    ByteSource& operator=(const ByteSource&) = delete;
 
     // Returns how many bytes there are; kUnknown for a source that can only be read on.
     [[nodiscard]] virtual std::int64_t size() = 0;
@@ -28,17 +27,12 @@ class ByteSource {
 
     // Goes to a position within the size. Not called if that is unknown.
     virtual void seek(std::int64_t position) = 0;
-
-  protected:
-    ByteSource() = default;
 };
 
 // The target of a muxer: a file, or a user's object. One thread at a time.
-class ByteSink {
+class ByteSink : NonCopyable {
   public:
     virtual ~ByteSink() = default;
-    ByteSink(const ByteSink&) = delete;
-    ByteSink& operator=(const ByteSink&) = delete;
 
     // Returns whether seek() may be called.
     [[nodiscard]] virtual bool can_seek() const = 0;
@@ -52,18 +46,13 @@ class ByteSink {
     // Reads at most `size` of the bytes at a position that were written before; returns 0 at the end only. The next
     // write's position does not change.
     virtual std::size_t read_back(std::int64_t position, std::uint8_t* into, std::size_t size) = 0;
-
-  protected:
-    ByteSink() = default;
 };
 
 // A file that is open for reading. All errors are MediaErrors. Interrupted calls go on, as on_interrupt says.
-class FileDescriptor {
+class FileDescriptor : NonCopyable {
   public:
     // A null character must follow the path.
     explicit FileDescriptor(std::string_view path);
-    FileDescriptor(const FileDescriptor&) = delete;
-    FileDescriptor& operator=(const FileDescriptor&) = delete;
     ~FileDescriptor();
 
     // Returns the size of a regular file; nothing for others, such as pipes. Throws for a directory.

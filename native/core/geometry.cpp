@@ -1,10 +1,7 @@
 #include "core/geometry.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <string>
 
 #include "core/errors.h"
 
@@ -22,33 +19,27 @@ int half(int length) {
     return static_cast<int>(std::nearbyint(length / 2.0));
 }
 
-std::string describe(Size size) {
-    return std::to_string(size.width) + "x" + std::to_string(size.height);
-}
-
 bool is_accepted(Size size, std::int64_t max_pixels) {
     return size.width >= 1 && size.height >= 1 && size.width <= kMaxSide && size.height <= kMaxSide &&
            static_cast<std::int64_t>(size.width) * size.height <= max_pixels;
 }
 
 [[noreturn]] void refuse(Size size, const char* what, std::int64_t max_pixels, const char* remedy) {
-    throw MediaError(std::string(what) + " of " + describe(size) + " is outside what is accepted: sides from 1 to " +
+    throw MediaError(std::string(what) + " of " + dimensions(size) + " is outside what is accepted: sides from 1 to " +
                      std::to_string(kMaxSide) + ", at most " + std::to_string(max_pixels) + " pixels" + remedy);
 }
 
 }  // namespace
 
+std::string dimensions(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
 std::optional<Fit> parse_fit(std::string_view name) {
-    if (name == "stretch") {
-        return Fit::kStretch;
-    }
-    if (name == "pad") {
-        return Fit::kPad;
-    }
-    if (name == "crop") {
-        return Fit::kCrop;
-    }
-    return std::nullopt;
+    return name == "stretch" ? std::optional(Fit::kStretch)
+           : name == "pad"   ? std::optional(Fit::kPad)
+           : name == "crop"  ? std::optional(Fit::kCrop)
+                             : std::nullopt;
 }
 
 Placement place(Size source, Size target, Fit fit) {
@@ -79,7 +70,7 @@ Placement cut_center(Placement placement, Size size, Size grid) {
     const Size asked{size.width == 0 ? all.width : size.width, size.height == 0 ? all.height : size.height};
     const Size cut{align(asked.width, grid.width), align(asked.height, grid.height)};
     if (asked.width > all.width || asked.height > all.height || cut.width == 0 || cut.height == 0) {
-        throw MediaError("cannot crop " + describe(asked) + " pixels out of " + describe(all) +
+        throw MediaError("cannot crop " + dimensions(asked) + " pixels out of " + dimensions(all) +
                          ": scale it to at least that size first");
     }
     placement.left -= align(half(all.width - asked.width), grid.width);

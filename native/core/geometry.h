@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace spdl {
@@ -16,9 +18,6 @@ inline constexpr int kMaxSide = 65535;
 // The most pixels of an output, and of an input unless the user gives another limit. Pillow refuses an image as a
 // decompression bomb above about this size (twice its Image.MAX_IMAGE_PIXELS).
 inline constexpr std::int64_t kMaxPixels = 178'000'000;
-
-// The most bytes that a single large image may leave in a thread's buffers for the next image.
-inline constexpr std::size_t kKeptBytes = std::size_t{1} << 24;
 
 // The most bytes that compressed texts, profiles and headers may inflate to beside a picture. The largest profiles have
 // a few MB.
@@ -51,6 +50,19 @@ struct Box {
 inline Box whole(Size size) {
     return {0, 0, size.width, size.height};
 }
+
+inline Box moved(const Box& box, int right, int down) {
+    return {box.left + right, box.top + down, box.right + right, box.bottom + down};
+}
+
+// Returns the common part of two boxes; one whose sides are not positive if they have none.
+inline Box common(const Box& one, const Box& other) {
+    return {std::max(one.left, other.left), std::max(one.top, other.top), std::min(one.right, other.right),
+            std::min(one.bottom, other.bottom)};
+}
+
+// Returns the size for messages: "640x480".
+std::string dimensions(Size size);
 
 // Where the pixels of a moved image come from: the one at (x, y) shows the place (xx * x + xy * y + dx,
 // yx * x + yy * y + dy) of the image before. Both are counted in pixels from the middle of the first one.

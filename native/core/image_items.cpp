@@ -5,8 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/bytes.h"
-
 namespace spdl {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -100,20 +99,27 @@ class Work {
 
 // Signals go to the threads that Python knows. A new thread inherits the set of blocked signals from the thread that
 // starts it.
-class BlockedSignals {
+class BlockedSignals : NonCopyable {
   public:
     BlockedSignals() {
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
-    BlockedSignals(const BlockedSignals&) = delete;
-    BlockedSignals& operator=(const BlockedSignals&) = delete;
     ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   private:
     sigset_t before_{};
 };
+
+using Clock = std::chrono::steady_clock;
+
+thread_local bool watches_signals = false;
+thread_local Clock::time_point next_look;
+thread_local const std::atomic<bool>* shared_end = nullptr;
+
+// Not a std::exception, so that it is not taken for a reason. The thread that failed has one.
+struct EndedByOthers {};
 
 }  // namespace
 
@@ -145,19 +151,6 @@ void run_parallel(int threads, std::size_t begin, std::size_t end, const std::fu
     }
     shared.rethrow();
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-thread_local bool watches_signals = false;
-thread_local Clock::time_point next_look;
-thread_local const std::atomic<bool>* shared_end = nullptr;
-
-// Not a std::exception, so that it is not taken for a reason. The thread that failed has one.
-struct EndedByOthers {};
-
-}  // namespace
 
 void check_interrupt() {
     if (shared_end != nullptr && shared_end->load(std::memory_order_relaxed)) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "core/non_copyable.h"
+
 namespace spdl {
 
 // Calls `work` once for every index from `begin` to before `end`, on this thread and up to `threads` - 1 others. The
@@ -22,11 +24,9 @@ void check_interrupt();
 
 // As long as an object of this class lives, check_interrupt() asks on_interrupt ten times in a second. For the thread
 // in which signal handlers run.
-class WatchesSignals {
+class WatchesSignals : NonCopyable {
   public:
     explicit WatchesSignals(bool watches);
-    WatchesSignals(const WatchesSignals&) = delete;
-    WatchesSignals& operator=(const WatchesSignals&) = delete;
     ~WatchesSignals();
 
     // Returns whether this thread does.
@@ -39,11 +39,9 @@ class WatchesSignals {
 };
 
 // As long as an object of this class lives, check_interrupt() ends the work of this thread once `ended` is true.
-class EndsWithOthers {
+class EndsWithOthers : NonCopyable {
   public:
     explicit EndsWithOthers(const std::atomic<bool>& ended);
-    EndsWithOthers(const EndsWithOthers&) = delete;
-    EndsWithOthers& operator=(const EndsWithOthers&) = delete;
     ~EndsWithOthers();
 
   private:

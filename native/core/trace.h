@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/non_copyable.h"
+
 namespace spdl::trace {
 
 // The trace of this process: when it is on, spans and counters of all threads are kept as numbers, the latest that fit
@@ -72,11 +74,9 @@ void end(std::uint64_t number);
 void count(std::uint32_t counter, std::variant<std::int64_t, double> value);
 
 // A span as long as the object lives. Costs one look at an integer if no trace is on.
-class Span {
+class Span : NonCopyable {
   public:
     explicit Span(std::string_view name) : number_(is_on() ? begin(name) : 0) {}
-    Span(const Span&) = delete;
-    Span& operator=(const Span&) = delete;
     ~Span() {
         if (number_ != 0) {
             end(number_);

@@ -4,12 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
-
-#include "core/buffer.h"
 
 namespace spdl::cuda {
 namespace {
@@ -180,13 +175,11 @@ Storage& chunks() {
 }
 
 // A copy on its way, and the memory that must not be used until it is done.
-class Flight {
+class Flight : NonCopyable {
   public:
     explicit Flight(Stream stream) : stream_(stream) {
         check(driver().create_event(&landed_, kQuietEvent), "cuEventCreate", "preparing a transfer");
     }
-    Flight(const Flight&) = delete;
-    Flight& operator=(const Flight&) = delete;
     ~Flight() {
         if (memory_ && driver().wait_for_stream(stream_) != Status::kSuccess) {
             // Nobody can tell when the GPU is done with this memory, so it is never used again.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/non_copyable.h"
 #include "cuda/driver.h"
 
 namespace spdl::cuda {
@@ -18,13 +19,11 @@ int device_count();
 std::vector<std::string> device_names();
 
 // Makes a context current on the calling thread for its lifetime, whatever was current before.
-class ContextScope {
+class ContextScope : NonCopyable {
   public:
     // Takes the device's primary context, which PyTorch and everything else on CUDA's runtime use, too.
     explicit ContextScope(Device device);
     explicit ContextScope(Context context);
-    ContextScope(const ContextScope&) = delete;
-    ContextScope& operator=(const ContextScope&) = delete;
     ~ContextScope();
 };
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <utility>

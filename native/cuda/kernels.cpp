@@ -16,7 +16,6 @@
 #include "core/errors.h"
 #include "core/files.h"
 #include "cuda/device.h"
-#include "cuda/driver.h"
 
 namespace spdl::cuda {
 namespace {

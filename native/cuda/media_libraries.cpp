@@ -1,7 +1,5 @@
 #include "cuda/media_libraries.h"
 
-#include "cuda/driver.h"
-
 namespace spdl::cuda {
 namespace {
 

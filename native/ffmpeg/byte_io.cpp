@@ -7,111 +7,21 @@
 #include <new>
 #include <utility>
 
+#include "core/errors.h"
 #include "core/parallel.h"
 
 namespace spdl {
-
-Input::Input(ByteSource& source, int buffer_size) : source_(source), size_(source.size()) {
-    auto* buffer = static_cast<unsigned char*>(av_malloc(static_cast<std::size_t>(buffer_size)));
-    if (buffer != nullptr) {
-        context_ = avio_alloc_context(buffer, buffer_size, 0, this, read, nullptr,
-                                      size_ == ByteSource::kUnknown ? nullptr : seek);
-    }
-    if (context_ == nullptr) {
-        av_free(buffer);
-        throw std::bad_alloc();
-    }
-}
-
-Input::~Input() {
-    // libav may have replaced the buffer it was given.
-    av_freep(&context_->buffer);
-    avio_context_free(&context_);
-}
-
-void Input::rethrow() {
-    if (error_) {
-        std::rethrow_exception(std::exchange(error_, nullptr));
-    }
-}
-
-void Input::leave_out(bool contents) {
-    if (contents == left_out_) {
-        return;
-    }
-    left_out_ = contents;
-    // libav's read-ahead bytes are of the other kind. It seeks back only if it believes to be elsewhere.
-    const std::int64_t place = avio_tell(context_);
-    context_->buf_ptr = context_->buf_end = context_->buffer;
-    context_->pos = place + 1;
-    avio_seek(context_, place, SEEK_SET);
-}
-
-int Input::read(void* self, std::uint8_t* into, int size) {
-    auto& input = *static_cast<Input*>(self);
-    if (input.error_) {
-        return AVERROR_EXTERNAL;
-    }
-    try {
-        check_interrupt();
-        std::size_t count = 0;
-        if (input.left_out_) {
-            count = static_cast<std::size_t>(std::min<std::int64_t>(size, input.size_ - input.position_));
-            std::memset(into, 0, count);
-        } else {
-            count = input.source_.read(into, static_cast<std::size_t>(size));
-        }
-        input.position_ += static_cast<std::int64_t>(count);
-        return count == 0 ? AVERROR_EOF : static_cast<int>(count);
-    } catch (...) {
-        // An exception must not pass through libav.
-        input.error_ = std::current_exception();
-        return AVERROR_EXTERNAL;
-    }
-}
-
-std::int64_t Input::seek(void* self, std::int64_t offset, int whence) {
-    auto& input = *static_cast<Input*>(self);
-    switch (whence & ~AVSEEK_FORCE) {
-        case AVSEEK_SIZE:
-            return input.size_;
-        case SEEK_SET:
-            break;
-        case SEEK_CUR:
-            offset += input.position_;
-            break;
-        case SEEK_END:
-            offset += input.size_;
-            break;
-        default:
-            return AVERROR(EINVAL);
-    }
-    if (offset < 0 || offset > input.size_) {
-        return AVERROR(EINVAL);
-    }
-    try {
-        if (!input.left_out_) {
-            input.source_.seek(offset);
-        }
-    } catch (...) {
-        input.error_ = std::current_exception();
-        return AVERROR_EXTERNAL;
-    }
-    input.position_ = offset;
-    return offset;
-}
-
 namespace {
 
 constexpr int kBufferSize = 1 << 16;
 
 template <typename Write>
-AVIOContext* make_context(void* owner, bool write, int (*read)(void*, std::uint8_t*, int), Write write_packet,
-                          std::int64_t (*seek)(void*, std::int64_t, int)) {
-    auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
+AVIOContext* make_context(void* owner, int buffer_size, bool write, int (*read)(void*, std::uint8_t*, int),
+                          Write write_packet, std::int64_t (*seek)(void*, std::int64_t, int)) {
+    auto* buffer = static_cast<unsigned char*>(av_malloc(static_cast<std::size_t>(buffer_size)));
     AVIOContext* context = nullptr;
     if (buffer != nullptr) {
-        context = avio_alloc_context(buffer, kBufferSize, write ? 1 : 0, owner, read, write_packet, seek);
+        context = avio_alloc_context(buffer, buffer_size, write ? 1 : 0, owner, read, write_packet, seek);
     }
     if (context == nullptr) {
         av_free(buffer);
@@ -121,9 +31,17 @@ AVIOContext* make_context(void* owner, bool write, int (*read)(void*, std::uint8
 }
 
 void free_context(AVIOContext* context) {
-    // libav may have replaced the buffer it was given.
-    av_freep(&context->buffer);
-    avio_context_free(&context);
+    if (context != nullptr) {
+        // libav may have replaced the buffer it was given.
+        av_freep(&context->buffer);
+        avio_context_free(&context);
+    }
+}
+
+int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
+                   AVDictionary** /*options*/) {
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened\n");
+    return AVERROR(EACCES);
 }
 
 // Returns the target of a libav seek; -1 if it is invalid.
@@ -142,15 +60,18 @@ std::int64_t target(std::int64_t offset, int whence, std::int64_t position, std:
 
 }  // namespace
 
-// Reads back from the output.
-struct Output::Reader {
-    Output& output;
-    std::int64_t position = 0;
-};
+LibavIo::~LibavIo() {
+    free_context(context_);
+}
 
-// Runs `work`, and keeps what it throws: an exception must not pass through libav.
+void LibavIo::rethrow() {
+    if (error_) {
+        std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+}
+
 template <typename Work>
-int Output::guard(const Work& work) noexcept {
+auto LibavIo::guard(const Work& work) noexcept -> decltype(work()) {
     if (error_) {
         return AVERROR_EXTERNAL;
     }
@@ -162,6 +83,86 @@ int Output::guard(const Work& work) noexcept {
     }
 }
 
+Input::Input(ByteSource& source, int buffer_size) : source_(source), size_(source.size()) {
+    const auto read =
+        +[](void* self, std::uint8_t* into, int size) { return static_cast<Input*>(self)->read(into, size); };
+    const auto move =
+        +[](void* self, std::int64_t offset, int whence) { return static_cast<Input*>(self)->seek(offset, whence); };
+    context_ = make_context(this, buffer_size, false, read, nullptr, size_ == ByteSource::kUnknown ? nullptr : move);
+}
+
+void Input::leave_out(bool contents) {
+    if (contents == left_out_) {
+        return;
+    }
+    left_out_ = contents;
+    // libav's read-ahead bytes are of the other kind. It seeks back only if it believes to be elsewhere.
+    const std::int64_t place = avio_tell(context_);
+    context_->buf_ptr = context_->buf_end = context_->buffer;
+    context_->pos = place + 1;
+    avio_seek(context_, place, SEEK_SET);
+}
+
+int Input::read(std::uint8_t* into, int size) {
+    return guard([&] {
+        check_interrupt();
+        std::size_t count = 0;
+        if (left_out_) {
+            count = static_cast<std::size_t>(std::min<std::int64_t>(size, size_ - position_));
+            std::memset(into, 0, count);
+        } else {
+            count = source_.read(into, static_cast<std::size_t>(size));
+        }
+        position_ += static_cast<std::int64_t>(count);
+        return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+    });
+}
+
+std::int64_t Input::seek(std::int64_t offset, int whence) {
+    if ((whence & ~AVSEEK_FORCE) == AVSEEK_SIZE) {
+        return size_;
+    }
+    const std::int64_t to = target(offset, whence, position_, size_);
+    if (to < 0 || to > size_) {
+        return AVERROR(EINVAL);
+    }
+    return guard([&] {
+        if (!left_out_) {
+            source_.seek(to);
+        }
+        return position_ = to;
+    });
+}
+
+UnopenedPtr make_context(Input& input) {
+    UnopenedPtr made(avformat_alloc_context());
+    require_memory(made != nullptr);
+    made->pb = input.context();
+    made->flags |= AVFMT_FLAG_CUSTOM_IO;
+    made->io_open = refuse_to_open;
+    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
+    made->protocol_whitelist = av_strdup("none");
+    require_memory(made->protocol_whitelist != nullptr);
+    return made;
+}
+
+const AVInputFormat& find_demuxer(const std::string& name, const char* bytes) {
+    const AVInputFormat* const format = av_find_input_format(name.c_str());
+    if (format == nullptr) {
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
+    }
+    if ((format->flags & AVFMT_NOFILE) != 0) {
+        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read " + bytes);
+    }
+    return *format;
+}
+
+// Reads back from the output.
+struct Output::Reader {
+    Output& output;
+    std::int64_t position = 0;
+};
+
 Output::Output(ByteSink& sink) : sink_(sink) {
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
     using Data = const std::uint8_t*;
@@ -169,23 +170,20 @@ Output::Output(ByteSink& sink) : sink_(sink) {
     using Data = std::uint8_t*;
 #endif
     const auto write_packet = +[](void* self, Data data, int size) {
-        auto& output = *static_cast<Output*>(self);
-        return output.guard([&] { return output.write({data, static_cast<std::size_t>(size)}); });
+        return static_cast<Output*>(self)->write({data, static_cast<std::size_t>(size)});
     };
     const auto move =
         +[](void* self, std::int64_t offset, int whence) { return static_cast<Output*>(self)->seek(offset, whence); };
-    context_ = make_context(this, true, nullptr, write_packet, sink.can_seek() ? move : nullptr);
-}
-
-Output::~Output() {
-    free_context(context_);
+    context_ = make_context(this, kBufferSize, true, nullptr, write_packet, sink.can_seek() ? move : nullptr);
 }
 
 int Output::write(Bytes bytes) {
-    sink_.write(bytes);
-    position_ += static_cast<std::int64_t>(bytes.size());
-    size_ = std::max(size_, position_);
-    return static_cast<int>(bytes.size());
+    return guard([&] {
+        sink_.write(bytes);
+        position_ += static_cast<std::int64_t>(bytes.size());
+        size_ = std::max(size_, position_);
+        return static_cast<int>(bytes.size());
+    });
 }
 
 std::int64_t Output::seek(std::int64_t offset, int whence) {
@@ -193,18 +191,10 @@ std::int64_t Output::seek(std::int64_t offset, int whence) {
         return size_;
     }
     const std::int64_t to = target(offset, whence, position_, size_);
-    if (to < 0) {
-        return AVERROR(EINVAL);
-    }
-    const int code = guard([&] {
+    return to < 0 ? AVERROR(EINVAL) : guard([&] {
         sink_.seek(to);
-        return 0;
+        return position_ = to;
     });
-    if (code < 0) {
-        return code;
-    }
-    position_ = to;
-    return to;
 }
 
 void Output::go_to_end() {
@@ -237,7 +227,7 @@ AVIOContext* Output::open_reader() {
         return to;
     };
     auto reader = std::make_unique<Reader>(Reader{*this});
-    AVIOContext* const context = make_context(reader.get(), false, read, nullptr, move);
+    AVIOContext* const context = make_context(reader.get(), kBufferSize, false, read, nullptr, move);
     static_cast<void>(reader.release());
     return context;
 }
@@ -245,12 +235,6 @@ AVIOContext* Output::open_reader() {
 void Output::close_reader(AVIOContext* reader) {
     delete static_cast<Reader*>(reader->opaque);
     free_context(reader);
-}
-
-void Output::rethrow() {
-    if (error_) {
-        std::rethrow_exception(std::exchange(error_, nullptr));
-    }
 }
 
 }  // namespace spdl

@@ -2,87 +2,26 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/errors.h"
 #include "core/files.h"
-#include "core/geometry.h"
 #include "ffmpeg/byte_io.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/filters.h"
-#include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
-#include "media/image_format.h"
 
 namespace spdl {
 namespace {
 
-// Playlists and similar files name other files or addresses. An image has no business with them.
-int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
-                   AVDictionary** /*options*/) {
-    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
-    return AVERROR(EACCES);
-}
-
-CodecParametersPtr make_parameters() {
-    CodecParametersPtr parameters(avcodec_parameters_alloc());
-    if (!parameters) {
-        throw std::bad_alloc();
-    }
-    return parameters;
-}
-
 // FFmpeg's demuxer for each format. Left to itself, FFmpeg takes some pictures for music, and reads many formats in
 // which it shows wrong pixels.
 const char* demuxer_of(ImageFormat format) {
-    switch (format) {
-        case ImageFormat::kJpeg:
-            return "jpeg_pipe";
-        case ImageFormat::kPng:
-            return "png_pipe";
-        case ImageFormat::kGif:
-            return "gif";
-        case ImageFormat::kBmp:
-            return "bmp_pipe";
-        case ImageFormat::kTiff:
-            return "tiff_pipe";
-        case ImageFormat::kWebp:
-            return "webp_pipe";
-        case ImageFormat::kAvif:
-        case ImageFormat::kHeif:
-            return "mov";
-        case ImageFormat::kJpeg2000:
-            return "j2k_pipe";
-        case ImageFormat::kQoi:
-            return "qoi_pipe";
-        case ImageFormat::kPbm:
-            return "pbm_pipe";
-        case ImageFormat::kPgm:
-            return "pgm_pipe";
-        case ImageFormat::kPpm:
-            return "ppm_pipe";
-        case ImageFormat::kUnknown:
-            break;
-    }
-    return nullptr;
-}
-
-const AVInputFormat* find_demuxer(const std::string& name) {
-    const AVInputFormat* format = av_find_input_format(name.c_str());
-    if (format == nullptr) {
-        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
-    }
-    if ((format->flags & AVFMT_NOFILE) != 0) {
-        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read an image's bytes");
-    }
-    return format;
+    // In the order of ImageFormat.
+    constexpr const char* kDemuxers[] = {nullptr,     "jpeg_pipe", "png_pipe", "gif",     "bmp_pipe",
+                                         "tiff_pipe", "webp_pipe", "mov",      "mov",     "j2k_pipe",
+                                         "qoi_pipe",  "pbm_pipe",  "pgm_pipe", "ppm_pipe"};
+    return kDemuxers[static_cast<std::size_t>(format)];
 }
 
 void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& log) {
@@ -104,8 +43,23 @@ void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& 
     image.time_base = bsf->time_base_out;
 }
 
-}  // namespace
+// Returns all of `bytes` as one packet for `codec`.
+ImagePacket whole_packet(Bytes bytes, AVCodecID codec) {
+    ImagePacket image{make_packet(), make_parameters(), {1, 25}};
+    if (bytes.size() > kMaxEncodedBytes) {
+        throw MediaError("cannot read the image: its " + std::to_string(bytes.size()) + " bytes are more than the " +
+                         std::to_string(kMaxEncodedBytes) + " that FFmpeg can take");
+    }
+    image.parameters->codec_type = AVMEDIA_TYPE_VIDEO;
+    image.parameters->codec_id = codec;
+    require_memory(av_new_packet(image.packet.get(), static_cast<int>(bytes.size())) >= 0);
+    std::memcpy(image.packet->data, bytes.data(), bytes.size());
+    image.packet->pts = 0;
+    return image;
+}
 
+// Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever
+// opened, whatever the bytes name. Throws MediaError.
 ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (bytes.empty()) {
         throw MediaError("cannot read the image: there are no bytes in it");
@@ -130,28 +84,14 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         }
         return whole;
     }
-    const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
+    const AVInputFormat& format =
+        find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format, "an image's bytes");
     MemorySource source(bytes);
     Input input(source, options.buffer_size);
-    AVFormatContext* raw = avformat_alloc_context();
-    if (raw == nullptr) {
-        throw std::bad_alloc();
-    }
-    raw->pb = input.context();
-    raw->flags |= AVFMT_FLAG_CUSTOM_IO;
-    raw->io_open = refuse_to_open;
-    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
-    raw->protocol_whitelist = av_strdup("none");
-    if (raw->protocol_whitelist == nullptr) {
-        avformat_free_context(raw);
-        throw std::bad_alloc();
-    }
-    LibavOptions format_options;
-    for (const auto& [key, value] : options.format_options) {
-        format_options.set(key.c_str(), value.c_str());
-    }
+    AVFormatContext* raw = make_context(input).release();
+    LibavOptions format_options(options.format_options);
     // On failure libav frees what it was given.
-    log.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
+    log.check(avformat_open_input(&raw, nullptr, &format, format_options.get()), "cannot read the image");
     const FormatContextPtr container(raw);
     format_options.check_all_used("demuxer", container->iformat->name);
 
@@ -174,24 +114,6 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     }
     return image;
 }
-
-ImagePacket whole_packet(Bytes bytes, AVCodecID codec) {
-    ImagePacket image{make_packet(), make_parameters(), {1, 25}};
-    if (bytes.size() > kMaxEncodedBytes) {
-        throw MediaError("cannot read the image: its " + std::to_string(bytes.size()) + " bytes are more than the " +
-                         std::to_string(kMaxEncodedBytes) + " that FFmpeg can take");
-    }
-    image.parameters->codec_type = AVMEDIA_TYPE_VIDEO;
-    image.parameters->codec_id = codec;
-    if (av_new_packet(image.packet.get(), static_cast<int>(bytes.size())) < 0) {
-        throw std::bad_alloc();
-    }
-    std::memcpy(image.packet->data, bytes.data(), bytes.size());
-    image.packet->pts = 0;
-    return image;
-}
-
-namespace {
 
 const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
     if (name.empty()) {
@@ -225,16 +147,13 @@ void set_levels(AVFrame& frame) {
     }
 }
 
-}  // namespace
-
+// Decodes the picture in `image` to its stored pixel format. Throws MediaError.
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
     check_picture(image, options);
     const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(image, options.decoder);
     const CodecContextPtr context(avcodec_alloc_context3(decoder));
-    if (!context) {
-        throw std::bad_alloc();
-    }
+    require_memory(context != nullptr);
     const auto check = [&](int code) {
         // The decoders know the limit, too, but their messages do not say what it is about.
         for (const Size size : {log.refused_size(), Size{context->width, context->height}}) {
@@ -256,10 +175,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     if (decoder->id == AV_CODEC_ID_PNG) {
         context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
     }
-    LibavOptions decoder_options;
-    for (const auto& [key, value] : options.decoder_options) {
-        decoder_options.set(key.c_str(), value.c_str());
-    }
+    LibavOptions decoder_options(options.decoder_options);
     check(avcodec_open2(context.get(), decoder, decoder_options.get()));
     decoder_options.check_all_used("decoder", decoder->name);
 
@@ -280,8 +196,6 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     return frame;
 }
 
-namespace {
-
 const ImagePacket& packet_of(const EncodedImage& image) {
     return dynamic_cast<const FfmpegPacket&>(*image.packet).get();
 }
@@ -295,8 +209,7 @@ AVCodecID find_codec(const EncodedImage& image) {
     return codec->id;
 }
 
-}  // namespace
-
+// Decodes the whole image to its stored pixel format. Throws MediaError.
 FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) {
     if (image.packet != nullptr) {
         return decode_picture(packet_of(image), decode);
@@ -309,6 +222,12 @@ FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, con
     }
     return decode_picture(demux_picture(image.bytes, demux), decode);
 }
+
+Rational rational(AVRational value) {
+    return {value.num, value.den};
+}
+
+}  // namespace
 
 AVRational time_base(const EncodedImage& image) {
     constexpr AVRational kImageTimeBase{1, 25};  // The unit of FFmpeg's image demuxers.
@@ -331,14 +250,6 @@ std::unique_ptr<Frame> filtered(std::unique_ptr<Frame> frame, const std::string&
     const FfmpegFrame& source = as_ffmpeg(*frame);
     return std::make_unique<FfmpegFrame>(filter_frame(source.get(), source.time_base(), filters), source.time_base());
 }
-
-namespace {
-
-Rational rational(AVRational value) {
-    return {value.num, value.den};
-}
-
-}  // namespace
 
 FfmpegPacket::FfmpegPacket(ImagePacket packet) : packet_(std::move(packet)) {}
 
@@ -401,7 +312,6 @@ std::shared_ptr<const Packet> FfmpegDecoder::demux(std::shared_ptr<const void> /
     return std::make_shared<const FfmpegPacket>(demux_picture(image.bytes, options));
 }
 
-const Backend ffmpeg_backend{"ffmpeg", "decodes no packets of other backends",
-                             []() -> std::unique_ptr<Decoder> { return std::make_unique<FfmpegDecoder>(); }};
+const Backend ffmpeg_backend{"ffmpeg", "decodes no packets of other backends", make_decoder<FfmpegDecoder>};
 
 }  // namespace spdl

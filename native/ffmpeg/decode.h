@@ -23,19 +23,6 @@ struct ImagePacket {
     AVRational time_base{0, 1};
 };
 
-// Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever
-// opened, whatever the bytes name. Throws MediaError.
-ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options);
-
-// Returns all of `bytes` as one packet for `codec`.
-ImagePacket whole_packet(Bytes bytes, AVCodecID codec);
-
-// Decodes the picture in `image` to its stored pixel format. Throws MediaError.
-FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options);
-
-// Decodes the whole image to its stored pixel format. Throws MediaError.
-FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode);
-
 // Returns the unit of the timestamps of such a frame.
 AVRational time_base(const EncodedImage& image);
 

@@ -1,18 +1,14 @@
 #include "ffmpeg/encode.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string_view>
 
 #include "core/errors.h"
-#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -42,45 +38,6 @@ FramePtr blank_frame(const AVCodecContext& context) {
     }
     return frame;
 }
-
-}  // namespace
-
-EncoderContext::EncoderContext(const AVCodec& encoder) : encoder_(encoder), context_(avcodec_alloc_context3(&encoder)) {
-    if (!context_) {
-        throw std::bad_alloc();
-    }
-}
-
-EncoderContext::~EncoderContext() {
-    if (!opened_ || has_frames_ || !waits_without_frames(encoder_)) {
-        return;
-    }
-    const FfmpegLog log;
-    if (const FramePtr frame = blank_frame(*context_)) {
-        avcodec_send_frame(context_.get(), frame.get());
-    }
-}
-
-void EncoderContext::open(LibavOptions& options, const FfmpegLog& log, const char* what) {
-    {
-        const KeepScheduling kept;
-        log.check(avcodec_open2(context_.get(), &encoder_, options.get()), what);
-    }
-    opened_ = true;
-    options.check_all_used("encoder", encoder_.name);
-}
-
-int EncoderContext::send(const AVFrame& frame) {
-    const int code = avcodec_send_frame(context_.get(), &frame);
-    has_frames_ = has_frames_ || code >= 0;
-    return code;
-}
-
-int EncoderContext::finish() {
-    return has_frames_ ? avcodec_send_frame(context_.get(), nullptr) : AVERROR_EOF;
-}
-
-namespace {
 
 constexpr AVRational kTimeBase{1, 25};
 
@@ -132,15 +89,9 @@ AlignedBuffer copy(const std::uint8_t* data, int size) {
 }
 
 // A file that libav writes into memory.
-class MemoryOutput {
+class MemoryOutput : NonCopyable {
   public:
-    MemoryOutput() {
-        if (avio_open_dyn_buf(&context_) < 0) {
-            throw std::bad_alloc();
-        }
-    }
-    MemoryOutput(const MemoryOutput&) = delete;
-    MemoryOutput& operator=(const MemoryOutput&) = delete;
+    MemoryOutput() { require_memory(avio_open_dyn_buf(&context_) >= 0); }
     ~MemoryOutput() { discard(); }
 
     AVIOContext* context() { return context_; }
@@ -184,9 +135,7 @@ AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AV
     container.pb = output.context();
     container.flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_BITEXACT;
     AVStream* const stream = avformat_new_stream(&container, nullptr);
-    if (stream == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(stream != nullptr);
     log.check(avcodec_parameters_from_context(stream->codecpar, &encoder), what);
     stream->time_base = kTimeBase;
     log.check(avformat_write_header(&container, nullptr), what);
@@ -210,6 +159,40 @@ PacketPtr encode(EncoderContext& encoder, const AVFrame& frame, const FfmpegLog&
 }
 
 }  // namespace
+
+EncoderContext::EncoderContext(const AVCodec& encoder) : encoder_(encoder), context_(avcodec_alloc_context3(&encoder)) {
+    require_memory(context_ != nullptr);
+}
+
+EncoderContext::~EncoderContext() {
+    if (!opened_ || has_frames_ || !waits_without_frames(encoder_)) {
+        return;
+    }
+    const FfmpegLog log;
+    if (const FramePtr frame = blank_frame(*context_)) {
+        avcodec_send_frame(context_.get(), frame.get());
+    }
+}
+
+void EncoderContext::open(const OptionList& options, const FfmpegLog& log, const char* what) {
+    LibavOptions given(options);
+    {
+        const KeepScheduling kept;
+        log.check(avcodec_open2(context_.get(), &encoder_, given.get()), what);
+    }
+    opened_ = true;
+    given.check_all_used("encoder", encoder_.name);
+}
+
+int EncoderContext::send(const AVFrame& frame) {
+    const int code = avcodec_send_frame(context_.get(), &frame);
+    has_frames_ = has_frames_ || code >= 0;
+    return code;
+}
+
+int EncoderContext::finish() {
+    return has_frames_ ? avcodec_send_frame(context_.get(), nullptr) : AVERROR_EOF;
+}
 
 bool encoder_takes(const std::string& encoder, AVPixelFormat format) {
     return encoded_format(find_encoder(encoder), format).has_value();
@@ -247,11 +230,7 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     if (container && (container->oformat->flags & AVFMT_GLOBALHEADER) != 0) {
         encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     }
-    LibavOptions given;
-    for (const auto& [key, value] : options.options) {
-        given.set(key.c_str(), value.c_str());
-    }
-    encoder.open(given, log, what);
+    encoder.open(options.options, log, what);
     // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = encoder->global_quality;
     const PacketPtr packet = encode(encoder, *frame, log, what);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/buffer.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 #include "media/options.h"
@@ -10,11 +11,9 @@
 namespace spdl {
 
 // Owns one of FFmpeg's encoders, and lets go of it so that it does not wait forever. One thread at a time.
-class EncoderContext {
+class EncoderContext : NonCopyable {
   public:
     explicit EncoderContext(const AVCodec& encoder);
-    EncoderContext(const EncoderContext&) = delete;
-    EncoderContext& operator=(const EncoderContext&) = delete;
     ~EncoderContext();
 
     AVCodecContext& operator*() const { return *context_; }
@@ -22,7 +21,7 @@ class EncoderContext {
     [[nodiscard]] AVCodecContext* get() const { return context_.get(); }
 
     // Opens it. Raises what `log` tells, with `what` in front, and if options are left that it does not know.
-    void open(LibavOptions& options, const FfmpegLog& log, const char* what);
+    void open(const OptionList& options, const FfmpegLog& log, const char* what);
 
     // Takes the next frame. Returns a code of libav's.
     int send(const AVFrame& frame);

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cstdarg>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "core/bytes.h"
 #include "core/errors.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -30,8 +27,6 @@ struct Waiting {
 };
 Waiting& waiting = *new Waiting;
 
-}  // namespace
-
 void put_log_line(int level, std::string text) {
     const std::scoped_lock lock(waiting.mutex);
     if (waiting.content.lines.size() < kMostLines) {
@@ -41,22 +36,6 @@ void put_log_line(int level, std::string text) {
     }
     log_lines_wait.store(true, std::memory_order_relaxed);
 }
-
-LogLines fetch_log_lines() {
-    const std::scoped_lock lock(waiting.mutex);
-    log_lines_wait.store(false, std::memory_order_relaxed);
-    return std::exchange(waiting.content, {});
-}
-
-int log_level() {
-    return kept_level.load(std::memory_order_relaxed);
-}
-
-void set_log_level(int level) {
-    kept_level.store(level, std::memory_order_relaxed);
-}
-
-namespace {
 
 thread_local FfmpegLog* listener = nullptr;
 
@@ -155,6 +134,20 @@ bool is_missing_part(int code, const std::string& words) {
 }
 
 }  // namespace
+
+LogLines fetch_log_lines() {
+    const std::scoped_lock lock(waiting.mutex);
+    log_lines_wait.store(false, std::memory_order_relaxed);
+    return std::exchange(waiting.content, {});
+}
+
+int log_level() {
+    return kept_level.load(std::memory_order_relaxed);
+}
+
+void set_log_level(int level) {
+    kept_level.store(level, std::memory_order_relaxed);
+}
 
 FfmpegLog::FfmpegLog(Kept kept) : outer_(listener), kept_(kept) {
     listener = this;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
@@ -27,7 +28,6 @@ struct LogLines {
 
 inline std::atomic<bool> log_lines_wait{false};
 
-void put_log_line(int level, std::string text);
 LogLines fetch_log_lines();
 
 // The level up to which lines are kept, as libav numbers them: AV_LOG_FATAL at first.
@@ -37,7 +37,7 @@ void set_log_level(int level);
 // The FFmpeg log of the current thread. While an object of this class is alive, errors that libav logs on this thread
 // are kept for the message of the exception that follows. Whatever the thread, lines up to the level that users have
 // set are also put aside for Python, and nothing is printed.
-class FfmpegLog {
+class FfmpegLog : NonCopyable {
   public:
     // Which of several lines is kept. Usually the last line says what went wrong. For a filter description it is the
     // first, and the lines after it say where.
@@ -45,8 +45,6 @@ class FfmpegLog {
 
     explicit FfmpegLog(Kept kept = Kept::kLast);
     ~FfmpegLog();
-    FfmpegLog(const FfmpegLog&) = delete;
-    FfmpegLog& operator=(const FfmpegLog&) = delete;
 
     // Throws a MediaError of what was tried, libav's text for `code`, and the line that was kept.
     [[noreturn]] void raise(const std::string& what, int code) const;

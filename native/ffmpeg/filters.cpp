@@ -5,27 +5,69 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <new>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/errors.h"
-#include "ffmpeg/ffmpeg_log.h"
+#include "core/non_copyable.h"
 #include "ffmpeg/frames.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 
+namespace {
+
+// Returns an empty graph of filters. If sound has other channels than a filter takes, FFmpeg inserts a filter that
+// mixes them. For integers it divides by the sum of the weights, for floats it does not, so the gain would depend on
+// the codec and on the types that filters agree on. Such filters of this graph always divide.
 FilterGraphPtr make_filter_graph() {
     FilterGraphPtr graph(avfilter_graph_alloc());
-    if (!graph || av_opt_set(graph.get(), "aresample_swr_opts", "rematrix_maxval=1", 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(graph && av_opt_set(graph.get(), "aresample_swr_opts", "rematrix_maxval=1", 0) >= 0);
     return graph;
 }
 
-namespace {
+// Returns the first filter in a description that the FFmpeg in use does not have; "" if it has them all.
+// The FFmpeg log names the missing filter only if its options can be parsed without it. From FFmpeg 7 on, options
+// without names cannot.
+std::string missing_filter(const std::string& description) {
+    std::size_t at = 0;
+    while (at < description.size()) {
+        while (description[at] == ' ' || description[at] == '[') {
+            at = description[at] == '[' ? description.find(']', at) : at;
+            if (at == std::string::npos || ++at == description.size()) {
+                return "";
+            }
+        }
+        const std::size_t end = description.find_first_of(" =@[],;", at);
+        const std::string name = description.substr(at, end == std::string::npos ? end : end - at);
+        // Options of the graph stand at its beginning.
+        if (!name.empty() && name != "sws_flags" && avfilter_get_by_name(name.c_str()) == nullptr) {
+            return name;
+        }
+        bool quoted = false;
+        for (at += name.size(); at < description.size(); ++at) {
+            if (description[at] == '\'') {
+                quoted = !quoted;
+            } else if (description[at] == '\\' && !quoted) {
+                ++at;
+            } else if (!quoted && (description[at] == ',' || description[at] == ';')) {
+                break;
+            }
+        }
+        ++at;
+    }
+    return "";
+}
+
+// The ends that a description leaves open.
+struct OpenEnds : NonCopyable {
+    AVFilterInOut* inputs = nullptr;
+    AVFilterInOut* outputs = nullptr;
+
+    ~OpenEnds() {
+        avfilter_inout_free(&inputs);
+        avfilter_inout_free(&outputs);
+    }
+};
 
 constexpr AVRational kImageTimeBase{1, 25};
 
@@ -35,14 +77,10 @@ bool is_sound(const AVFrame& frame) {
 
 FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
     FilterInOutPtr point(avfilter_inout_alloc());
-    if (!point) {
-        throw std::bad_alloc();
-    }
+    require_memory(point != nullptr);
     point->name = av_strdup(label);
     point->filter_ctx = filter;
-    if (point->name == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(point->name != nullptr);
     return point;
 }
 
@@ -55,9 +93,7 @@ FramePtr form_of(const AVFrame& frame) {
     form->sample_rate = frame.sample_rate;
     form->colorspace = frame.colorspace;
     form->color_range = frame.color_range;
-    if (av_channel_layout_copy(&form->ch_layout, &frame.ch_layout) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&form->ch_layout, &frame.ch_layout) >= 0);
     return form;
 }
 
@@ -106,9 +142,7 @@ FilterChain::FilterChain(const AVFrame& first, AVRational time_base, AVRational 
 void FilterChain::add_source(const AVFrame& first, AVRational time_base, AVRational frame_rate, const FfmpegLog& log) {
     source_ =
         avfilter_graph_alloc_filter(graph_.get(), avfilter_get_by_name(is_sound(first) ? "abuffer" : "buffer"), "in");
-    if (source_ == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(source_ != nullptr);
     struct FreeParameters {
         void operator()(AVBufferSrcParameters* parameters) const noexcept {
             av_channel_layout_uninit(&parameters->ch_layout);
@@ -116,9 +150,7 @@ void FilterChain::add_source(const AVFrame& first, AVRational time_base, AVRatio
         }
     };
     const std::unique_ptr<AVBufferSrcParameters, FreeParameters> parameters(av_buffersrc_parameters_alloc());
-    if (!parameters || av_channel_layout_copy(&parameters->ch_layout, &first.ch_layout) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(parameters && av_channel_layout_copy(&parameters->ch_layout, &first.ch_layout) >= 0);
     parameters->format = first.format;
     parameters->width = first.width;
     parameters->height = first.height;
@@ -187,9 +219,7 @@ FramePtr FilterChain::sound_form() const {
     FramePtr form = make_frame();
     form->format = av_buffersink_get_format(sink_);
     form->sample_rate = av_buffersink_get_sample_rate(sink_);
-    if (av_buffersink_get_ch_layout(sink_, &form->ch_layout) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_buffersink_get_ch_layout(sink_, &form->ch_layout) >= 0);
     return form;
 }
 
@@ -209,11 +239,8 @@ void check_filters(const std::string& description) {
     }
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
     const FilterGraphPtr graph = make_filter_graph();
-    AVFilterInOut* inputs = nullptr;
-    AVFilterInOut* outputs = nullptr;
-    const int parsed = avfilter_graph_parse2(graph.get(), description.c_str(), &inputs, &outputs);
-    avfilter_inout_free(&inputs);
-    avfilter_inout_free(&outputs);
+    OpenEnds open;
+    const int parsed = avfilter_graph_parse2(graph.get(), description.c_str(), &open.inputs, &open.outputs);
     check_parsed(parsed, "cannot apply the filter description \"" + description + "\"", description, log);
 }
 
@@ -232,65 +259,9 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
     return output;
 }
 
-// The FFmpeg log names the missing filter only if its options can be parsed without it. From FFmpeg 7 on, options
-// without names cannot.
-std::string missing_filter(const std::string& description) {
-    std::size_t at = 0;
-    while (at < description.size()) {
-        while (description[at] == ' ' || description[at] == '[') {
-            at = description[at] == '[' ? description.find(']', at) : at;
-            if (at == std::string::npos || ++at == description.size()) {
-                return "";
-            }
-        }
-        const std::size_t end = description.find_first_of(" =@[],;", at);
-        const std::string name = description.substr(at, end == std::string::npos ? end : end - at);
-        // Options of the graph stand at its beginning.
-        if (!name.empty() && name != "sws_flags" && avfilter_get_by_name(name.c_str()) == nullptr) {
-            return name;
-        }
-        bool quoted = false;
-        for (at += name.size(); at < description.size(); ++at) {
-            if (description[at] == '\'') {
-                quoted = !quoted;
-            } else if (description[at] == '\\' && !quoted) {
-                ++at;
-            } else if (!quoted && (description[at] == ',' || description[at] == ';')) {
-                break;
-            }
-        }
-        ++at;
-    }
-    return "";
-}
-
 namespace {
 
 constexpr const char* kRun = "cannot run";
-
-// The ends that a description leaves open.
-struct OpenEnds {
-    AVFilterInOut* inputs = nullptr;
-    AVFilterInOut* outputs = nullptr;
-
-    OpenEnds() = default;
-    OpenEnds(const OpenEnds&) = delete;
-    OpenEnds& operator=(const OpenEnds&) = delete;
-    ~OpenEnds() {
-        avfilter_inout_free(&inputs);
-        avfilter_inout_free(&outputs);
-    }
-};
-
-std::string describe(int width, int height, int format) {
-    return std::to_string(width) + "x" + std::to_string(height) + " " + ffmpeg_format_name(format);
-}
-
-std::string describe_sound(int channels, int rate, int format) {
-    const char* const name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(format));
-    return std::to_string(channels) + " channels of " + (name == nullptr ? "unknown" : name) + " at " +
-           std::to_string(rate) + " Hz";
-}
 
 std::string name_of(const AVFilterInOut& end) {
     return end.name != nullptr ? "[" + std::string(end.name) + "]" : "'" + std::string(end.filter_ctx->name) + "'";
@@ -309,12 +280,7 @@ FrameGraph::FrameGraph(const std::string& description) : description_(descriptio
     graph_->nb_threads = 1;
     OpenEnds open;
     const int parsed = avfilter_graph_parse2(graph_.get(), description.c_str(), &open.inputs, &open.outputs);
-    if (parsed < 0) {
-        if (const std::string name = missing_filter(description); !name.empty()) {
-            throw MediaError(tried + ": there is no filter '" + name + "'. " + remedy_for_missing_part());
-        }
-        log.raise(tried, parsed);
-    }
+    check_parsed(parsed, tried, description, log);
     if (open.inputs != nullptr) {
         throw MediaError(tried + ": nothing leads into " + name_of(*open.inputs) +
                          ": put a source there, as get_buffer_desc and get_abuffer_desc write it");
@@ -367,8 +333,9 @@ void FrameGraph::add_picture(Input& input, FramePtr frame, AVRational time_base)
     const AVFilterLink& link = *input.filter->outputs[0];
     if (frame->width != link.w || frame->height != link.h || frame->format != link.format) {
         throw MediaError(
-            what(kRun) + ": its input '" + input.filter->name + "' takes " + describe(link.w, link.h, link.format) +
-            ", but the frames are " + describe(frame->width, frame->height, frame->format) +
+            what(kRun) + ": its input '" + input.filter->name + "' takes " +
+            describe_picture(link.w, link.h, link.format) + ", but the frames are " +
+            describe_picture(frame->width, frame->height, frame->format) +
             ": describe the input with get_buffer_desc(frames), or bring them into that form when they are "
             "decoded");
     }
@@ -396,9 +363,7 @@ void FrameGraph::add_sound(Input& input, FramePtr frame, AVRational time_base) {
     }
     // The names of the channels are the input's; their number is the same.
     av_channel_layout_uninit(&frame->ch_layout);
-    if (av_channel_layout_copy(&frame->ch_layout, &link.ch_layout) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&frame->ch_layout, &link.ch_layout) >= 0);
     const bool timed = frame->pts != AV_NOPTS_VALUE && time_base.num > 0 && time_base.den > 0;
     frame->pts = timed ? rescale_time(frame->pts, time_base, link.time_base) : input.next.value_or(0);
     input.next = frame->pts + av_rescale_q(frame->nb_samples, {1, frame->sample_rate}, link.time_base);
@@ -445,9 +410,7 @@ std::string FrameGraph::dump() {
     };
     const std::scoped_lock lock(mutex_);
     const std::unique_ptr<char, FreeText> text(avfilter_graph_dump(graph_.get(), nullptr));
-    if (!text) {
-        throw std::bad_alloc();
-    }
+    require_memory(text != nullptr);
     return text.get();
 }
 

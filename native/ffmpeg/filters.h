@@ -14,11 +14,6 @@
 
 namespace spdl {
 
-// Returns an empty graph of filters. If sound has other channels than a filter takes, FFmpeg inserts a filter that
-// mixes them. For integers it divides by the sum of the weights, for floats it does not, so the gain would depend on
-// the codec and on the types that filters agree on. Such filters of this graph always divide.
-FilterGraphPtr make_filter_graph();
-
 // The filters between a decoder and the consumer of its frames: one input, one output, both pictures or both sound. One
 // thread at a time. All errors are MediaErrors.
 class FilterChain {
@@ -74,9 +69,6 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
 // Throws MediaError if a description cannot be understood. Whether its filters take the frames shows with the first
 // one.
 void check_filters(const std::string& description);
-
-// Returns the first filter in a description that the FFmpeg in use does not have; "" if it has them all.
-std::string missing_filter(const std::string& description);
 
 // A graph of filters for any number of frames. Its description names its inputs ("buffer", "abuffer" for sound) and
 // outputs ("buffersink", "abuffersink"). Frames are shared with the graph, not copied, unless their memory is not

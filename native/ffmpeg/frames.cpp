@@ -1,17 +1,12 @@
 #include "ffmpeg/frames.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <new>
-#include <string>
 #include <utility>
 
-#include "core/buffer.h"
 #include "core/errors.h"
-#include "core/geometry.h"
 
 namespace spdl {
 namespace {
@@ -29,9 +24,7 @@ void borrow(AVFrame& frame, Owner owner, Bytes memory) {
         const_cast<std::uint8_t*>(memory.data()), memory.size(),
         [](void* opaque, std::uint8_t* /*data*/) { delete static_cast<Owner*>(opaque); }, kept.get(),
         AV_BUFFER_FLAG_READONLY);
-    if (frame.buf[0] == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(frame.buf[0] != nullptr);
     static_cast<void>(kept.release());
     frame.opaque = &mark;
 }
@@ -47,10 +40,9 @@ FramePtr copy_frame(const AVFrame& frame) {
     copy->height = frame.height;
     copy->nb_samples = frame.nb_samples;
     copy->sample_rate = frame.sample_rate;
-    if (av_channel_layout_copy(&copy->ch_layout, &frame.ch_layout) < 0 || av_frame_get_buffer(copy.get(), 0) < 0 ||
-        av_frame_copy(copy.get(), &frame) < 0 || av_frame_copy_props(copy.get(), &frame) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_channel_layout_copy(&copy->ch_layout, &frame.ch_layout) >= 0 &&
+                   av_frame_get_buffer(copy.get(), 0) >= 0 && av_frame_copy(copy.get(), &frame) >= 0 &&
+                   av_frame_copy_props(copy.get(), &frame) >= 0);
     copy->opaque = nullptr;
     return copy;
 }
@@ -81,9 +73,7 @@ void allocate_picture(AVFrame& frame) {
         size += plane + kAlignment;
     }
     if (!fits || size < kSmallestBlock) {
-        if (av_frame_get_buffer(&frame, 0) < 0) {
-            throw std::bad_alloc();
-        }
+        require_memory(av_frame_get_buffer(&frame, 0) >= 0);
         return;
     }
     auto* const block = static_cast<std::uint8_t*>(take_large_block(size));
@@ -141,9 +131,7 @@ FramePtr show_pixels(Bytes pixels, AVPixelFormat format, Size size) {
     frame->buf[0] = av_buffer_create(
         const_cast<std::uint8_t*>(pixels.data()), pixels.size(), [](void*, std::uint8_t*) {}, nullptr,
         AV_BUFFER_FLAG_READONLY);
-    if (frame->buf[0] == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(frame->buf[0] != nullptr);
     return frame;
 }
 
@@ -253,10 +241,15 @@ void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* t
     }
 }
 
+namespace {
+
+// True if the frame's memory already is the array of the layout, and is not shared.
 bool is_array(AVFrame& frame, const FrameLayout& layout) {
     return layout.planes.size() == 1 && !layout.swap_bytes &&
            frame.linesize[0] == static_cast<int>(layout.planes[0].row_bytes) && av_frame_is_writable(&frame) != 0;
 }
+
+}  // namespace
 
 FfmpegFrame::FfmpegFrame(FramePtr frame, AVRational time_base) : frame_(std::move(frame)), time_base_(time_base) {}
 
@@ -293,9 +286,7 @@ void FfmpegFrame::set_properties(const FrameProperties& properties) {
     frame_->pts = properties.time;
     time_base_ = {properties.time_base.numerator, properties.time_base.denominator};
     for (const auto& [key, value] : properties.metadata) {
-        if (av_dict_set(&frame_->metadata, key.c_str(), value.c_str(), 0) < 0) {
-            throw std::bad_alloc();
-        }
+        require_memory(av_dict_set(&frame_->metadata, key.c_str(), value.c_str(), 0) >= 0);
     }
 }
 
@@ -323,6 +314,20 @@ AVPixelFormat packed_format(Channels channels) {
     return AV_PIX_FMT_RGB24;
 }
 
+const char* sample_format_name(int format) {
+    const char* const name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(format));
+    return name == nullptr ? "unknown" : name;
+}
+
+std::string describe_picture(int width, int height, int format) {
+    return dimensions({width, height}) + " " + ffmpeg_format_name(format);
+}
+
+std::string describe_sound(int channels, int rate, int format) {
+    return std::to_string(channels) + " channels of " + sample_format_name(format) + " at " + std::to_string(rate) +
+           " Hz";
+}
+
 const char* ffmpeg_format_name(int format) {
     const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
     return name == nullptr ? "unknown" : name;
@@ -340,9 +345,7 @@ std::unique_ptr<Frame> frame_without_gaps(Size size, AVPixelFormat format, std::
     frame->linesize[0] = static_cast<int>(row_bytes);
     // Not av_frame_get_buffer, which leaves gaps between rows. Filters may read a little beyond the last row.
     frame->buf[0] = av_buffer_alloc(bytes + AV_INPUT_BUFFER_PADDING_SIZE);
-    if (frame->buf[0] == nullptr) {
-        throw std::bad_alloc();
-    }
+    require_memory(frame->buf[0] != nullptr);
     frame->data[0] = frame->buf[0]->data;
     frame->extended_data = frame->data;
     return std::make_unique<FfmpegFrame>(std::move(frame));
@@ -364,11 +367,7 @@ std::unique_ptr<Frame> make_stored_frame(Size size, const char* pixel_format) {
 namespace {
 
 std::string describe(const AVFrame& frame) {
-    return std::to_string(frame.width) + "x" + std::to_string(frame.height) + " " + ffmpeg_format_name(frame.format);
-}
-
-Buffer make_buffer(std::vector<std::size_t> shape, ElementType type, const Memory* memory) {
-    return memory == nullptr ? allocate(std::move(shape), type) : allocate_in(*memory, std::move(shape), type);
+    return describe_picture(frame.width, frame.height, frame.format);
 }
 
 }  // namespace
@@ -381,7 +380,7 @@ Buffer frame_to_array(std::unique_ptr<Frame> given, const Memory* memory) {
         std::uint8_t* const data = frame.data[0];
         return {std::shared_ptr<AVFrame>(std::move(owner)), data, std::move(layout.shape), layout.type};
     }
-    Buffer buffer = make_buffer(layout.shape, layout.type, memory);
+    Buffer buffer = allocate_in(memory, layout.shape, layout.type);
     copy_frame(frame, layout, buffer.data);
     return buffer;
 }
@@ -399,7 +398,7 @@ Buffer frames_to_array(std::span<const Frame* const> frames, const Memory* memor
     const FrameLayout layout = frame_layout(first);
     std::vector<std::size_t> shape = layout.shape;
     shape.insert(shape.begin(), frames.size());
-    Buffer buffer = make_buffer(std::move(shape), layout.type, memory);
+    Buffer buffer = allocate_in(memory, std::move(shape), layout.type);
     const std::size_t bytes = layout.bytes();
     for (std::size_t i = 0; i < frames.size(); ++i) {
         copy_frame(as_ffmpeg(*frames[i]).get(), layout, buffer.data + i * bytes);

@@ -10,9 +10,9 @@
 #include "core/buffer.h"
 #include "core/bytes.h"
 #include "core/geometry.h"
-#include "core/sinks.h"
 #include "ffmpeg/libav.h"
 #include "media/packet.h"
+#include "media/place.h"
 
 namespace spdl {
 
@@ -106,9 +106,6 @@ FrameLayout frame_layout(const AVFrame& frame);
 
 void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* to);
 
-// True if the frame's memory already is the array of the layout, and is not shared.
-bool is_array(AVFrame& frame, const FrameLayout& layout);
-
 // One of FFmpeg's frames.
 class FfmpegFrame final : public Frame {
   public:
@@ -140,6 +137,13 @@ AVPixelFormat packed_format(Channels channels);
 
 // Returns the name of a pixel format; "unknown" if it has none.
 const char* ffmpeg_format_name(int format);
+
+// Returns the name of a sample format; "unknown" if it has none.
+const char* sample_format_name(int format);
+
+// Return texts for messages: "640x480 yuv420p", and "2 channels of fltp at 44100 Hz".
+std::string describe_picture(int width, int height, int format);
+std::string describe_sound(int channels, int rate, int format);
 
 // A FrameMaker. If the elements of the format are bytes, the frame can become an array without a copy.
 std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format);

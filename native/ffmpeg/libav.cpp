@@ -1,8 +1,6 @@
 #include "ffmpeg/libav.h"
 
 #include <algorithm>
-#include <new>
-#include <string>
 #include <string_view>
 
 #include "core/errors.h"
@@ -12,9 +10,7 @@ namespace {
 
 template <typename Owner>
 Owner checked(Owner object) {
-    if (!object) {
-        throw std::bad_alloc();
-    }
+    require_memory(object != nullptr);
     return object;
 }
 
@@ -22,6 +18,12 @@ Owner checked(Owner object) {
 
 PacketPtr make_packet() {
     return checked(PacketPtr(av_packet_alloc()));
+}
+
+CodecParametersPtr make_parameters() {
+    CodecParametersPtr parameters(avcodec_parameters_alloc());
+    require_memory(parameters != nullptr);
+    return parameters;
 }
 
 FramePtr make_frame() {
@@ -36,10 +38,14 @@ PacketPtr reference(const AVPacket& packet) {
     return checked(PacketPtr(av_packet_clone(&packet)));
 }
 
-void LibavOptions::set(const char* key, const char* value) {
-    if (av_dict_set(&entries_, key, value, 0) < 0) {
-        throw std::bad_alloc();
+LibavOptions::LibavOptions(const OptionList& options) {
+    for (const auto& [key, value] : options) {
+        set(key.c_str(), value.c_str());
     }
+}
+
+void LibavOptions::set(const char* key, const char* value) {
+    require_memory(av_dict_set(&entries_, key, value, 0) >= 0);
 }
 
 void LibavOptions::check_all_used(const char* kind, const char* name) const {

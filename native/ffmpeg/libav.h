@@ -31,6 +31,9 @@ extern "C" {
 #include <sched.h>
 #endif
 
+#include "core/non_copyable.h"
+#include "media/options.h"
+
 namespace spdl {
 
 // Owners of libav's objects, each freed by libav's own function.
@@ -57,15 +60,15 @@ using SwsContextPtr = std::unique_ptr<SwsContext, FreeSwsContext>;
 // Throw std::bad_alloc if libav could not allocate.
 PacketPtr make_packet();
 FramePtr make_frame();
+CodecParametersPtr make_parameters();
 FramePtr reference(const AVFrame& frame);
 PacketPtr reference(const AVPacket& packet);
 
 // Options for libav. The destructor frees the unused ones.
-class LibavOptions {
+class LibavOptions : NonCopyable {
   public:
     LibavOptions() = default;
-    LibavOptions(const LibavOptions&) = delete;
-    LibavOptions& operator=(const LibavOptions&) = delete;
+    explicit LibavOptions(const OptionList& options);
     ~LibavOptions() { av_dict_free(&entries_); }
 
     void set(const char* key, const char* value);
@@ -80,13 +83,11 @@ class LibavOptions {
 
 // Gives the thread back the scheduling policy and the priority that it had. SVT-AV1 makes the thread that opens it a
 // real-time one, if it may, and leaves it so: everything that the thread does from then on would go before all others.
-class KeepScheduling {
+class KeepScheduling : NonCopyable {
   public:
 #ifdef __linux__
     // Asks the system: pthread_getschedparam remembers, and does not see what others have set since.
     KeepScheduling() : policy_(sched_getscheduler(0)) { sched_getparam(0, &parameters_); }
-    KeepScheduling(const KeepScheduling&) = delete;
-    KeepScheduling& operator=(const KeepScheduling&) = delete;
     ~KeepScheduling() {
         sched_param now{};
         sched_getparam(0, &now);

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <string>
 #include <string_view>
 
@@ -160,9 +159,7 @@ void fit(FramePtr& kept, const AVFrame& frame, AVPixelFormat format) {
     kept->format = format;
     kept->width = frame.width;
     kept->height = frame.height;
-    if (av_frame_get_buffer(kept.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
+    require_memory(av_frame_get_buffer(kept.get(), 0) >= 0);
 }
 
 }  // namespace

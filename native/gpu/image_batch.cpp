@@ -1,19 +1,15 @@
 #include "gpu/image_batch.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/errors.h"
+#include "core/non_copyable.h"
 #include "core/parallel.h"
-#include "cuda/device.h"
 #include "cuda/kernels.h"
-#include "gpu/jpeg_planes.h"
 #include "gpu/resize_work.h"
 #include "image/orientation/exif_orientation.h"
 
@@ -37,7 +33,7 @@ void check(JpegStatus status, const char* call) {
 }
 
 // A decoder of one kind, with its working memory. One thread at a time.
-class JpegDecoder {
+class JpegDecoder : NonCopyable {
   public:
     // Returns null if the device has no JPEG engine that can be used.
     static std::unique_ptr<JpegDecoder> create(JpegBackend backend) {
@@ -56,8 +52,6 @@ class JpegDecoder {
         return decoder;
     }
 
-    JpegDecoder(const JpegDecoder&) = delete;
-    JpegDecoder& operator=(const JpegDecoder&) = delete;
     ~JpegDecoder() {
         const cuda::NvJpeg& api = cuda::nvjpeg();
         if (header_ != nullptr) {
@@ -101,8 +95,6 @@ class JpegDecoder {
     }
 
   private:
-    JpegDecoder() = default;
-
     cuda::JpegHandle handle_ = nullptr;
     cuda::JpegState state_ = nullptr;
     cuda::JpegStream header_ = nullptr;
@@ -144,35 +136,6 @@ void give_back(cuda::Device device, Decoders decoders) {
     const std::scoped_lock lock(shared.mutex);
     shared.unused[device].push_back(std::move(decoders));
 }
-
-}  // namespace
-
-void decode_jpegs(cuda::Device device, std::span<const JpegJob> jobs, int num_threads, cuda::Stream stream) {
-    // Decoders that failed may be in any state; they are not given back.
-    Decoders decoders = take(device);
-    if (!decoders.made) {
-        decoders.hardware = JpegDecoder::create(JpegBackend::kHardware);
-        decoders.made = true;
-    }
-    std::vector<const JpegJob*> for_hardware;
-    std::vector<const JpegJob*> for_hybrid;
-    for (const JpegJob& job : jobs) {
-        const bool supported = decoders.hardware && decoders.hardware->supports(job.data);
-        (supported ? for_hardware : for_hybrid).push_back(&job);
-    }
-    if (!for_hardware.empty()) {
-        decoders.hardware->decode(for_hardware, num_threads, stream);
-    }
-    if (!for_hybrid.empty()) {
-        if (!decoders.hybrid) {
-            decoders.hybrid = JpegDecoder::create(JpegBackend::kGpuHybrid);
-        }
-        decoders.hybrid->decode(for_hybrid, num_threads, stream);
-    }
-    give_back(device, std::move(decoders));
-}
-
-namespace {
 
 using cuda::kernels::Byte;
 
@@ -461,6 +424,31 @@ class GpuBatchLoader {
 };
 
 }  // namespace
+
+void decode_jpegs(cuda::Device device, std::span<const JpegJob> jobs, int num_threads, cuda::Stream stream) {
+    // Decoders that failed may be in any state; they are not given back.
+    Decoders decoders = take(device);
+    if (!decoders.made) {
+        decoders.hardware = JpegDecoder::create(JpegBackend::kHardware);
+        decoders.made = true;
+    }
+    std::vector<const JpegJob*> for_hardware;
+    std::vector<const JpegJob*> for_hybrid;
+    for (const JpegJob& job : jobs) {
+        const bool supported = decoders.hardware && decoders.hardware->supports(job.data);
+        (supported ? for_hardware : for_hybrid).push_back(&job);
+    }
+    if (!for_hardware.empty()) {
+        decoders.hardware->decode(for_hardware, num_threads, stream);
+    }
+    if (!for_hybrid.empty()) {
+        if (!decoders.hybrid) {
+            decoders.hybrid = JpegDecoder::create(JpegBackend::kGpuHybrid);
+        }
+        decoders.hybrid->decode(for_hybrid, num_threads, stream);
+    }
+    give_back(device, std::move(decoders));
+}
 
 std::optional<GpuBatch> load_batch_on_gpu(std::span<const ImageInput> inputs, const LoadOptions& options,
                                           const CropsAndFlips& crops, const BatchOptions& batch, std::size_t least,

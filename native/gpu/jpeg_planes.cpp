@@ -1,6 +1,3 @@
-#include "gpu/jpeg_planes.h"
-
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +5,7 @@
 #include <string_view>
 
 #include "core/file_parts.h"
+#include "gpu/image_batch.h"
 
 namespace spdl {
 namespace {

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "av/packets.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "cuda/kernels.h"

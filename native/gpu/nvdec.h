@@ -10,6 +10,7 @@
 
 #include "av/packets.h"
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "cuda/device.h"
 #include "cuda/kernel_arguments.h"
 #include "cuda/media_libraries.h"
@@ -40,14 +41,12 @@ struct MappedFrame {
 };
 
 // One of NVDEC's decoders, with its surfaces. One thread at a time; the device's context must be current.
-class NvdecDecoder {
+class NvdecDecoder : NonCopyable {
   public:
     // How many frames can be mapped at once: one is copied while the next is mapped.
     static constexpr unsigned kMapped = 2;
 
     NvdecDecoder(cuda::Device device, const cuda::VideoDecoderOptions& options);
-    NvdecDecoder(const NvdecDecoder&) = delete;
-    NvdecDecoder& operator=(const NvdecDecoder&) = delete;
     ~NvdecDecoder();
 
     [[nodiscard]] const cuda::VideoDecoderOptions& options() const { return options_; }

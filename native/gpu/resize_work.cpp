@@ -1,13 +1,11 @@
 #include "gpu/resize_work.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
 #include "core/buffer.h"
-#include "cuda/device.h"
 
 namespace spdl {
 

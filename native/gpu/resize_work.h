@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "cuda/device.h"
 #include "cuda/kernel_arguments.h"
 #include "cuda/kernels.h"
@@ -19,11 +20,9 @@ namespace spdl {
 
 // The device memory of work on a stream. It is given back when the work is done, also if an exception ends it. The
 // device's context must be current.
-class Workspace {
+class Workspace : NonCopyable {
   public:
     Workspace(cuda::Device device, cuda::Stream stream) : device_(device), stream_(stream) {}
-    Workspace(const Workspace&) = delete;
-    Workspace& operator=(const Workspace&) = delete;
     ~Workspace();
 
     // Says that work is submitted that does not use this memory.

@@ -1,14 +1,10 @@
 #include "gpu/video_reader.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 #include "av/frame_arrays.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "gpu/resize_work.h"
 #include "image/plan/image_plan.h"
 
 namespace spdl {

@@ -14,6 +14,7 @@
 #include "av/packets.h"
 #include "av/stream_decoder.h"
 #include "av/video_index.h"
+#include "core/non_copyable.h"
 #include "cuda/device.h"
 #include "cuda/kernels.h"
 #include "cuda/media_libraries.h"
@@ -34,7 +35,7 @@ struct FrameChunk {
 };
 
 // Decodes the packets of one video on a GPU, to frames in the order in which they are shown. One thread at a time.
-class GpuVideoReader {
+class GpuVideoReader : NonCopyable {
   public:
     struct Target {
         cuda::Device device = 0;
@@ -50,8 +51,6 @@ class GpuVideoReader {
 
     // Throws MediaError if NVDEC has no decoder for the codec.
     GpuVideoReader(std::shared_ptr<const Stream> stream, const VideoGeometry& geometry, Target target);
-    GpuVideoReader(const GpuVideoReader&) = delete;
-    GpuVideoReader& operator=(const GpuVideoReader&) = delete;
     ~GpuVideoReader();
 
     // Sets how many frames a chunk has room for, before the next frame is decoded.

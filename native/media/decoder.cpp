@@ -1,16 +1,12 @@
 #include "media/decoder.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/errors.h"
 #include "core/geometry.h"
-#include "media/image_format.h"
 
 namespace spdl {
 namespace {
@@ -164,9 +160,7 @@ void PackedDecoder::decode_whole(std::uint8_t* to, std::size_t row_bytes) {
 
 void PackedDecoder::close() noexcept {
     forget();
-    if (pixels_.size() > kKeptBytes) {
-        pixels_ = AlignedBuffer();
-    }
+    pixels_.shrink();
 }
 
 }  // namespace spdl

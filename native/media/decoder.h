@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/non_copyable.h"
 #include "media/image_format.h"
 #include "media/options.h"
 #include "media/packet.h"
@@ -20,11 +21,9 @@ namespace spdl {
 
 // The interface that every backend implements. A decoder belongs to one thread and keeps its memory from image to
 // image. All errors are MediaErrors.
-class Decoder {
+class Decoder : NonCopyable {
   public:
     virtual ~Decoder() = default;
-    Decoder(const Decoder&) = delete;
-    Decoder& operator=(const Decoder&) = delete;
 
     // Returns whether it decodes this image with these options. Called for every image, so it looks at the first bytes
     // only.
@@ -68,9 +67,6 @@ class Decoder {
     // unchanged bytes.
     virtual std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, const EncodedImage& image,
                                                 const DemuxOptions& options);
-
-  protected:
-    Decoder() = default;
 };
 
 // A library that decodes images.
@@ -80,9 +76,17 @@ struct Backend {
     std::unique_ptr<Decoder> (*make_decoder)();
 };
 
+template <typename T>
+std::unique_ptr<Decoder> make_decoder() {
+    return std::make_unique<T>();
+}
+
 // Adds a backend after those that are there. Every program does this once, before it starts threads. `backend` must
 // live as long as the program; adding it again has no effect.
 void register_backend(const Backend& backend);
+
+// Registers every backend of the extension (bindings/backends.cpp).
+void register_backends();
 
 // The backends in the order in which they are asked.
 std::span<const Backend* const> backends() noexcept;
@@ -115,6 +119,13 @@ class DecoderSet {
 
   private:
     std::vector<std::unique_ptr<Decoder>> decoders_;  // In the order of backends().
+};
+
+// A decoded image, and what decoded it.
+struct DecodedImage {
+    std::unique_ptr<Frame> frame;
+    const Backend* backend = nullptr;
+    bool dropped_pages = false;  // It is only the first of several pages.
 };
 
 // A picture as PackedDecoder::describe finds it.
@@ -189,14 +200,3 @@ class PackedDecoder : public Decoder {
         extern const Backend backend; \
         register_backend(backend);    \
     } while (false)
-
-namespace spdl {
-
-// A decoded image, and what decoded it.
-struct DecodedImage {
-    std::unique_ptr<Frame> frame;
-    const Backend* backend = nullptr;
-    bool dropped_pages = false;  // It is only the first of several pages.
-};
-
-}  // namespace spdl

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
-
-#include "core/bytes.h"
 
 namespace spdl {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "media/image_format.h"
 #include "media/pixel_format.h"
 #include "media/place.h"
@@ -30,11 +31,9 @@ struct FrameProperties {
 };
 
 // A decoded image in host memory.
-class Frame {
+class Frame : NonCopyable {
   public:
     virtual ~Frame() = default;
-    Frame(const Frame&) = delete;
-    Frame& operator=(const Frame&) = delete;
 
     [[nodiscard]] virtual Picture picture() const = 0;
     [[nodiscard]] virtual int num_planes() const = 0;
@@ -50,9 +49,6 @@ class Frame {
 
     // Returns another frame that shares the pixels.
     [[nodiscard]] virtual std::unique_ptr<Frame> clone() const = 0;
-
-  protected:
-    Frame() = default;
 };
 
 // Makes a frame for pixels in one of FFmpeg's pixel formats, which is packed. They are not initialised.
@@ -71,11 +67,9 @@ struct CodecInfo {
 };
 
 // One encoded image, found and delimited but not decoded. Immutable: any number of threads may decode it.
-class Packet {
+class Packet : NonCopyable {
   public:
     virtual ~Packet() = default;
-    Packet(const Packet&) = delete;
-    Packet& operator=(const Packet&) = delete;
 
     // Returns the encoded size.
     [[nodiscard]] virtual std::size_t bytes() const = 0;
@@ -85,9 +79,6 @@ class Packet {
 
     // Returns the image for a decoder. It is valid as long as the packet lives.
     [[nodiscard]] virtual EncodedImage image() const = 0;
-
-  protected:
-    Packet() = default;
 };
 
 // Bytes that are kept unchanged.

@@ -1,6 +1,5 @@
 #include "media/pixel_format.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -120,6 +121,26 @@ constexpr std::uint8_t gray_of(const PixelColor& pixel) noexcept {
     constexpr std::uint32_t kBlue = 7471;
     constexpr std::uint32_t kHalf = 0x8000;
     return static_cast<std::uint8_t>((kRed * pixel.red + kGreen * pixel.green + kBlue * pixel.blue + kHalf) >> 16U);
+}
+
+// The parts of a colour that a chroma sample has, in 64ths of a level.
+constexpr std::array<int, 256> chroma_parts(double factor) {
+    std::array<int, 256> parts{};
+    for (int level = 0; level < 256; ++level) {
+        parts[static_cast<std::size_t>(level)] = static_cast<int>(factor * (level - 128) * 64 + 0.5);
+    }
+    return parts;
+}
+
+// Returns the colour of a pixel in the YCbCr of JFIF, with all levels, as Pillow does, which probing it has shown: sums
+// are rounded down to a level.
+inline PixelColor color_of_ycc(std::uint8_t luma, std::uint8_t blue, std::uint8_t red) noexcept {
+    static constexpr auto kRed = chroma_parts(1.402);
+    static constexpr auto kGreenOfBlue = chroma_parts(-0.34414);
+    static constexpr auto kGreenOfRed = chroma_parts(-0.71414);
+    static constexpr auto kBlue = chroma_parts(1.772);
+    const auto level = [=](int part) { return static_cast<std::uint8_t>(std::clamp(luma + (part >> 6), 0, 255)); };
+    return {level(kRed[red]), level(kGreenOfBlue[blue] + kGreenOfRed[red]), level(kBlue[blue])};
 }
 
 // Writes `count` pixels from column `left` on as packed pixels of three bytes. `read(x)` returns the pixel in column x.

@@ -6,9 +6,43 @@
 #include <string_view>
 
 #include "core/geometry.h"
-#include "core/sinks.h"
+#include "core/non_copyable.h"
 
 namespace spdl {
+
+// Takes an image row by row, from the top, as packed RGB bytes. A decoder asks for the place of a row, writes it there,
+// and reports it. The calls never throw, because libjpeg may leave the frames that make them by longjmp.
+class RowSink : NonCopyable {
+  public:
+    // A decoder asks for at most this many rows before it commits them.
+    static constexpr int kMaxRows = 4;
+
+    virtual ~RowSink() = default;
+
+    // Returns where to write row `y`: 3 * width bytes.
+    virtual std::uint8_t* row(int y) noexcept = 0;
+
+    // Rows [y, y + count) are written.
+    virtual void commit(int y, int count) noexcept = 0;
+};
+
+// The planes of an image in YCbCr. Those of chroma are alike.
+enum Plane { kLuma, kBlueChroma, kRedChroma };
+inline constexpr int kPlanes = 3;
+
+// Takes an image as planes, from the top, some rows of each at a time. A decoder asks for the place of a row, writes it
+// there, and reports it. As with RowSink, the calls never throw.
+class PlaneSink : NonCopyable {
+  public:
+    virtual ~PlaneSink() = default;
+
+    // Returns where to write row `y` of a plane. Rows are counted from the first wanted one; those above it have
+    // negative numbers.
+    virtual std::uint8_t* row(Plane plane, int y) noexcept = 0;
+
+    // All rows in front of `luma` and of `chroma` are written.
+    virtual void commit(int luma, int chroma) noexcept = 0;
+};
 
 // How the stored image is turned and mirrored against the upright one.
 struct Orientation {
@@ -22,15 +56,39 @@ struct Orientation {
         return transposed ? Size{stored.height, stored.width} : stored;
     }
     // Returns the same part of the stored image.
-    [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
+    [[nodiscard]] Box stored_box(const Box& upright, Size stored) const {
+        Box box = transposed ? Box{upright.top, upright.left, upright.bottom, upright.right} : upright;
+        if (mirrored_x) {
+            box = {stored.width - box.right, box.top, stored.width - box.left, box.bottom};
+        }
+        if (mirrored_y) {
+            box = {box.left, stored.height - box.bottom, box.right, stored.height - box.top};
+        }
+        return box;
+    }
 };
 
 // Returns how the stored image lies against the upright one that is turned, and mirrored, once more: `turn` says how
 // the upright image lies against the result.
-Orientation turned(const Orientation& stored, const Orientation& turn);
+inline Orientation turned(const Orientation& stored, const Orientation& turn) {
+    const bool across = stored.transposed ? turn.mirrored_y : turn.mirrored_x;
+    const bool down = stored.transposed ? turn.mirrored_x : turn.mirrored_y;
+    return {stored.transposed != turn.transposed, stored.mirrored_x != across, stored.mirrored_y != down};
+}
 
 // Returns how a picture is stored that a viewer turns clockwise by 0, 90, 180 or 270 degrees.
-Orientation turned_by(int degrees);
+inline Orientation turned_by(int degrees) {
+    switch (degrees) {
+        case 90:
+            return {true, false, true};
+        case 180:
+            return {false, true, true};
+        case 270:
+            return {true, true, false};
+        default:
+            return {};
+    }
+}
 
 // The place of the pixels of an image.
 enum class MemoryKind { kHost, kDevice };
@@ -68,29 +126,21 @@ struct DecodedPlanes {
 };
 
 // The destination of an image: its place in host memory, together with the resize and the conversion on the way there.
-class Place {
+class Place : NonCopyable {
   public:
     // Called once for each image, when the decoder knows which rows it delivers.
     virtual RowSink& begin(const DecodedRows& rows) = 0;
 
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-
   protected:
-    Place() = default;
     ~Place() = default;
 };
 
 // The same for an image that comes as planes.
-class PlanePlace {
+class PlanePlace : NonCopyable {
   public:
     virtual PlaneSink& begin(const DecodedPlanes& planes) = 0;
 
-    PlanePlace(const PlanePlace&) = delete;
-    PlanePlace& operator=(const PlanePlace&) = delete;
-
   protected:
-    PlanePlace() = default;
     ~PlanePlace() = default;
 };
 

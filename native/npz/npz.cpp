@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <string>
 #include <unordered_map>
-#include <utility>
 
-#include "archive/archive.h"
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "core/parallel.h"

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "bindings/backends.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "image/load/batch.h"
 #include "media/decoder.h"

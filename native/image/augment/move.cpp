@@ -1,8 +1,8 @@
-#include "image/augment/move.h"
-
 #include <bit>
 #include <cstddef>
 #include <cstring>
+
+#include "image/augment/pixel_steps.h"
 
 namespace spdl {
 namespace {
@@ -76,6 +76,27 @@ void move_each(const AffineMap& map, Size size, std::uint8_t* to, const Show& sh
     }
 }
 
+// Fills a rectangle of cells, which are elements or whole pixels.
+void fill(std::uint8_t* first, std::size_t row_bytes, Size size, Bytes cell) {
+    for (std::size_t x = 0; x < static_cast<std::size_t>(size.width); ++x) {
+        std::memcpy(first + x * cell.size(), cell.data(), cell.size());
+    }
+    for (std::size_t y = 1; y < static_cast<std::size_t>(size.height); ++y) {
+        std::memcpy(first + y * row_bytes, first, static_cast<std::size_t>(size.width) * cell.size());
+    }
+}
+
+void fill(const Box& box, const ImageArray& array, Bytes values, std::uint8_t* image) {
+    const auto width = static_cast<std::size_t>(array.size.width);
+    const std::size_t planes = array.planes ? array.channels : 1;
+    const std::size_t cell = values.size() / planes;
+    const std::size_t plane = width * static_cast<std::size_t>(array.size.height) * cell;
+    const std::size_t first = static_cast<std::size_t>(box.top) * width + static_cast<std::size_t>(box.left);
+    for (std::size_t i = 0; i < planes; ++i) {
+        fill(image + i * plane + first * cell, width * cell, box.size(), values.subspan(i * cell, cell));
+    }
+}
+
 }  // namespace
 
 void move_pixels(const AffineMap& map, bool blend, const PixelBytes& pad, std::uint8_t* pixels, Size size,
@@ -87,6 +108,16 @@ void move_pixels(const AffineMap& map, bool blend, const PixelBytes& pad, std::u
         move_each(map, size, pixels, [&](double x, double y, std::uint8_t* to) { from.blend(x, y, to); });
     } else {
         move_each(map, size, pixels, [&](double x, double y, std::uint8_t* to) { from.copy(x, y, to); });
+    }
+}
+
+void erase(const RandomErase& random, const ImageArray& array, Bytes values, std::uint8_t* images) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(array.size.width) * static_cast<std::size_t>(array.size.height) * values.size();
+    for (std::size_t i = 0; i < random.indices.size(); ++i) {
+        if (const std::optional<Box> box = random.draw(random.indices[i], array.size)) {
+            fill(*box, array, values, images + i * bytes);
+        }
     }
 }
 

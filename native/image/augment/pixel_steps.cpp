@@ -1,12 +1,9 @@
 #include "image/augment/pixel_steps.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <numbers>
-
-#include "image/augment/move.h"
 
 namespace spdl {
 namespace {
@@ -228,32 +225,9 @@ void blur(std::uint8_t* pixels, Size size, const PixelStep& step, PixelScratch& 
 }
 
 std::optional<JitterStep> color_step(PixelOp op) {
-    switch (op) {
-        case PixelOp::kBrightness:
-            return JitterStep::kBrightness;
-        case PixelOp::kContrast:
-            return JitterStep::kContrast;
-        case PixelOp::kSaturation:
-        case PixelOp::kGrayscale:
-            return JitterStep::kSaturation;
-        case PixelOp::kHue:
-            return JitterStep::kHue;
-        default:
-            return std::nullopt;
-    }
-}
-
-float& factor_of(Jitter& jitter, JitterStep step) {
-    switch (step) {
-        case JitterStep::kBrightness:
-            return jitter.brightness;
-        case JitterStep::kContrast:
-            return jitter.contrast;
-        case JitterStep::kSaturation:
-            return jitter.saturation;
-        default:
-            return jitter.hue;
-    }
+    // A gray pixel has no saturation.
+    const auto* const found = std::ranges::find(kColorOps, op == PixelOp::kGrayscale ? PixelOp::kSaturation : op);
+    return found == std::end(kColorOps) ? std::nullopt : std::optional(static_cast<JitterStep>(found - kColorOps));
 }
 
 // Takes as many steps as one pass over the pixels can, and returns their number.
@@ -268,8 +242,7 @@ std::size_t take_colors(std::span<const PixelStep> steps, std::uint8_t* pixels, 
         }
         // The others come later.
         std::iter_swap(end, std::find(end, jitter.order.end(), *step));
-        // A gray pixel has no saturation.
-        factor_of(jitter, *step) = static_cast<float>(steps[taken].value);
+        jitter[*step] = static_cast<float>(steps[taken].value);
     }
     jitter_pixels(pixels, count, channels, jitter);
     return taken;
@@ -302,6 +275,30 @@ void take(const PixelStep& step, std::uint8_t* pixels, Size size, PixelScratch& 
 }
 
 }  // namespace
+
+void jitter_pixels(std::uint8_t* pixels, std::size_t count, Channels channels, const Jitter& jitter) {
+    constexpr Jitter kNothing;
+    JitterPlan plan;
+    plan.swapped = channels == Channels::kBgr;
+    for (const JitterStep step : jitter.order) {
+        if (jitter[step] == kNothing[step]) {
+            continue;
+        }
+        if (step == JitterStep::kContrast) {
+            plan.before_contrast = plan.steps;
+        }
+        plan.order[plan.steps++] = step;
+    }
+    if (plan.steps == 0) {
+        return;
+    }
+    plan.jitter = jitter;
+    const JitterKernels& kernels = jitter_kernels();
+    if (jitter[JitterStep::kContrast] != 1) {
+        plan.mean = static_cast<float>(kernels.sum_gray(plan, pixels, count) / static_cast<double>(count));
+    }
+    kernels.apply(plan, pixels, count);
+}
 
 std::optional<AffineMap> map_of(const PixelStep& step, Size size) {
     switch (step.op) {

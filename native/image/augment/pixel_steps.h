@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -7,8 +8,10 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/bytes.h"
 #include "core/geometry.h"
-#include "image/augment/pixel_augment.h"
+#include "image/augment/draws.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
 
@@ -28,6 +31,50 @@ void take_steps(std::span<const PixelStep> steps, std::uint8_t* pixels, Size siz
 
 // Returns how a step moves the pixels of an image; nothing if it leaves them in their places.
 std::optional<AffineMap> map_of(const PixelStep& step, Size size);
+
+// Moves an image of packed pixels, of three bytes each, within its canvas. A pixel becomes the nearest one, halves to
+// even, or with `blend` what lies between four of them. Outside of the image there is `pad`. `before` is a thread's
+// memory for the pixels that are read.
+void move_pixels(const AffineMap& map, bool blend, const PixelBytes& pad, std::uint8_t* pixels, Size size,
+                 AlignedBuffer& before);
+
+// The layout of an array of images.
+struct ImageArray {
+    Size size;
+    std::size_t channels;
+    bool planes;  // Each channel is a plane.
+};
+
+// Sets the rectangle of each image to `values`, an element for each channel. The images lie one after the other.
+void erase(const RandomErase& random, const ImageArray& array, Bytes values, std::uint8_t* images);
+
+// Changes the colours of an image, of three bytes each: red, green and blue, or the other way round. Every step is
+// computed on floats and bounded by 0 and 255, and the result is rounded once. Reads up to kJitterSlack bytes after the
+// pixels. All instruction sets give the same.
+void jitter_pixels(std::uint8_t* pixels, std::size_t count, Channels channels, const Jitter& jitter);
+
+inline constexpr std::size_t kJitterSlack = 64;
+
+// The steps that change something.
+struct JitterPlan {
+    Jitter jitter;
+    std::array<JitterStep, kJitterSteps> order{};
+    std::size_t steps = 0;
+    std::size_t before_contrast = 0;  // How many of them come before the contrast.
+    float mean = 0;                   // Of the grays there.
+    bool swapped = false;             // Blue comes first.
+};
+
+// The passes over an image, in one variant per instruction set.
+struct JitterKernels {
+    // Returns the sum of the grays of all pixels before the contrast.
+    double (*sum_gray)(const JitterPlan& plan, const std::uint8_t* pixels, std::size_t count);
+
+    void (*apply)(const JitterPlan& plan, std::uint8_t* pixels, std::size_t count);
+};
+
+// Returns the fastest variant that goes with the kernels of the resize.
+const JitterKernels& jitter_kernels() noexcept;
 
 // Rows that lie around one, by their distance: a symmetric filter weighs two rows alike.
 struct FilterRows {

@@ -1,11 +1,11 @@
-#include "image/heic/heif_decoder.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,10 +16,65 @@
 #include "core/bytes.h"
 #include "core/errors.h"
 #include "core/geometry.h"
-#include "image/heic/sample_rows.h"
+#include "image/heic/heif.h"
 
 namespace spdl {
 namespace {
+
+// The longest chain of items that are made from each other.
+constexpr std::size_t kMostNested = 8;
+
+// The shown part of an item's stored picture, and its rotation.
+struct ItemView {
+    Box part;
+    Orientation orientation;
+};
+
+// A picture that is made of tiles of one size, row by row; often of one.
+struct TiledPicture {
+    std::vector<std::uint32_t> tiles;
+    int columns = 1;
+    Size tile;
+    SampleLayout layout;
+    std::optional<SampleColors> colors;  // As the file says.
+    ItemView view;                       // Its part is one of all tiles together.
+};
+
+struct HeifPicture {
+    TiledPicture image;
+    std::optional<TiledPicture> alpha;
+    bool premultiplied = false;
+};
+
+// Decodes HEIF, whose pictures in HEVC are decoded by another.
+class HeifDecoder final : public PackedDecoder {
+  public:
+    explicit HeifDecoder(std::unique_ptr<PictureDecoder> pictures) : pictures_(std::move(pictures)) {}
+
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kHeif; }
+    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    [[nodiscard]] Box decodable(int eighths, const Box& wanted) const override;
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
+    void forget() noexcept override;
+
+  private:
+    // Rows of packed pixels, which begin `row_bytes` apart.
+    struct Rows {
+        std::uint8_t* begin;
+        std::size_t row_bytes;
+    };
+
+    // Decodes the tiles that have pixels in a part of a picture. Alpha has no colours.
+    void decode_tiles(const TiledPicture& picture, const Box& part, bool is_alpha, const PackedFormat& format,
+                      const Rows& to);
+    CodedPicture decode_tile(const TiledPicture& picture, std::size_t index);
+    void add_alpha(const PackedRegion& region, const Rows& to);
+
+    std::unique_ptr<PictureDecoder> pictures_;
+    std::optional<ImageItems> items_;
+    HeifPicture picture_;
+};
 
 // The properties that begin with a version; only one exists.
 constexpr std::string_view kVersioned[] = {"ispe", "pixi", "auxC"};
@@ -54,20 +109,6 @@ bool is_color(Bytes content) {
                ? is_nclx(content)
                : starts_with(content, "prof") || starts_with(content, "rICC") || starts_with(content, "nclc");
 }
-
-}  // namespace
-
-void check_properties(std::span<const FileBox> properties) {
-    for (const auto& [name, content] : properties) {
-        if ((is_one_of(name, kVersioned) && (content.size() < 4 || content[0] != 0)) ||
-            (name == "clap" && !is_clap(content)) || (name == "colr" && !is_color(content))) {
-            throw MediaError("cannot read the HEIF: its property " + quoted(name, true) +
-                             " is damaged, or of a kind that is not known");
-        }
-    }
-}
-
-namespace {
 
 // Returns how a picture is stored that is turned in one way and then in another.
 Orientation joined(const Orientation& first, const Orientation& then) {
@@ -114,8 +155,8 @@ Box clean_aperture(Bytes clap, Size size) {
     return {across.begin, down.begin, across.end, down.end};
 }
 
-}  // namespace
-
+// Returns the view of a picture after the turns, mirrors and crops of an item, in their order. Throws MediaError if a
+// crop leaves nothing.
 ItemView apply_view(ItemView view, std::span<const ItemProperty> properties) {
     for (const ItemProperty& property : properties) {
         const FileBox& box = property.box;
@@ -125,44 +166,16 @@ ItemView apply_view(ItemView view, std::span<const ItemProperty> properties) {
             const Size stored = view.part.size();
             const Box upright = clean_aperture(box.content, view.orientation.upright_size(stored));
             const Box kept = view.orientation.stored_box(upright, stored);
-            view.part = {view.part.left + kept.left, view.part.top + kept.top, view.part.left + kept.right,
-                         view.part.top + kept.bottom};
+            view.part = moved(kept, view.part.left, view.part.top);
         }
     }
     return view;
 }
 
-Orientation heif_orientation(Bytes heif) {
-    const ImageItems items(heif);
-    std::vector<std::uint32_t> chain{items.primary()};
-    while (items.type(chain.back()) == "iden" && chain.size() <= kMostNested) {
-        const std::vector<std::uint32_t> sources = items.referred("dimg", chain.back());
-        if (sources.empty()) {
-            break;
-        }
-        chain.push_back(sources[0]);
-    }
-    Orientation orientation;
-    for (auto item = chain.rbegin(); item != chain.rend(); ++item) {
-        for (const ItemProperty& property : items.properties(*item)) {
-            if (property.box.name == "irot" || property.box.name == "imir") {
-                orientation = joined(orientation, turn_of(property.box));
-            }
-        }
-    }
-    return orientation;
-}
-
-namespace {
-
 using namespace std::string_view_literals;
 
 [[noreturn]] void fail(const std::string& why) {
     throw MediaError("cannot read the HEIF: " + why);
-}
-
-std::string sides(Size size) {
-    return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
 // The other codings that a picture may have.
@@ -204,6 +217,16 @@ void check_essential(std::span<const ItemProperty> properties) {
             fail("its picture has an essential property " + quoted(property.box.name, true) + ", which is not known");
         }
     }
+}
+
+// Returns the content of a property of an item; empty if none exists of that name.
+Bytes find_property(std::span<const ItemProperty> properties, std::string_view name) {
+    for (const ItemProperty& property : properties) {
+        if (property.box.name == name) {
+            return property.box.content;
+        }
+    }
+    return {};
 }
 
 Size said_size(std::span<const ItemProperty> properties) {
@@ -276,7 +299,7 @@ class Finder {
         const Size said = said_size(properties);
         const Size size = found.view.orientation.upright_size(found.view.part.size());
         if (said != Size() && said != size) {
-            fail("its picture is said to have " + sides(said) + " pixels, but is made of " + sides(size));
+            fail("its picture is said to have " + dimensions(said) + " pixels, but is made of " + dimensions(size));
         }
     }
 
@@ -317,12 +340,12 @@ class Finder {
         TiledPicture found = tile(tiles[0], depth);
         const Size all{found.tile.width * columns, found.tile.height * rows};
         if (size.width > all.width || size.height > all.height) {
-            fail("its picture is said to have " + sides(size) + " pixels, and its tiles have " + sides(all));
+            fail("its picture is said to have " + dimensions(size) + " pixels, and its tiles have " + dimensions(all));
         }
         const Size shift = found.layout.chroma_shift;
         if ((columns > 1 && found.tile.width % (1 << shift.width) != 0) ||
             (rows > 1 && found.tile.height % (1 << shift.height) != 0)) {
-            fail("its tiles of " + sides(found.tile) + " pixels share samples of chroma");
+            fail("its tiles of " + dimensions(found.tile) + " pixels share samples of chroma");
         }
         std::size_t data = 0;
         for (const std::uint32_t other : tiles) {
@@ -376,17 +399,36 @@ std::optional<std::uint32_t> alpha_of(const ImageItems& items, std::uint32_t ite
     return std::nullopt;
 }
 
-}  // namespace
-
-Bytes find_property(std::span<const ItemProperty> properties, std::string_view name) {
-    for (const ItemProperty& property : properties) {
-        if (property.box.name == name) {
-            return property.box.content;
+void check_items(const ImageItems& items, Bytes bytes) {
+    if (items.any()) {
+        constexpr std::size_t kKind = 8;
+        const Bytes handler = items.handler();
+        if (!items.whole() || handler.empty() || handler[0] != 0 || !starts_with(tail(handler, kKind), "pict")) {
+            throw MediaError("cannot read the HEIF: the list of its items is damaged");
         }
+        return;
     }
-    return {};
+    if (!find_box(bytes, "moov").empty()) {
+        throw MediaError(
+            "cannot read the HEIF: it is a sequence of pictures without a single one; read it as a video, for example "
+            "by load_video");
+    }
+    throw MediaError("cannot read the HEIF: there is no list of its items; the data may be truncated");
 }
 
+// Throws MediaError if what a file says about its items cannot be so: damage is found there before it shows.
+void check_properties(std::span<const FileBox> properties) {
+    for (const auto& [name, content] : properties) {
+        if ((is_one_of(name, kVersioned) && (content.size() < 4 || content[0] != 0)) ||
+            (name == "clap" && !is_clap(content)) || (name == "colr" && !is_color(content))) {
+            throw MediaError("cannot read the HEIF: its property " + quoted(name, true) +
+                             " is damaged, or of a kind that is not known");
+        }
+    }
+}
+
+// Finds the picture of a file and what it is made of. Throws MediaError if it is damaged, made in a way that is not
+// read, or of parts that are too large for a picture of `max_pixels`.
 HeifPicture find_heif_picture(const ImageItems& items, std::int64_t max_pixels) {
     check_properties(items.properties());
     const Finder finder(items, max_pixels);
@@ -407,40 +449,6 @@ HeifPicture find_heif_picture(const ImageItems& items, std::int64_t max_pixels) 
     found.premultiplied = std::ranges::find(premultiplied, *alpha) != premultiplied.end();
     return found;
 }
-
-namespace {
-
-void check_items(const ImageItems& items, Bytes bytes) {
-    if (items.any()) {
-        constexpr std::size_t kKind = 8;
-        const Bytes handler = items.handler();
-        if (!items.whole() || handler.empty() || handler[0] != 0 || !starts_with(tail(handler, kKind), "pict")) {
-            throw MediaError("cannot read the HEIF: the list of its items is damaged");
-        }
-        return;
-    }
-    if (!find_box(bytes, "moov").empty()) {
-        throw MediaError(
-            "cannot read the HEIF: it is a sequence of pictures without a single one; read it as a video, for example "
-            "by load_video");
-    }
-    throw MediaError("cannot read the HEIF: there is no list of its items; the data may be truncated");
-}
-
-int clamped(int value, int least, int most) {
-    return std::min(std::max(value, least), most);
-}
-
-Box shared(const Box& one, const Box& other) {
-    return {clamped(one.left, other.left, other.right), clamped(one.top, other.top, other.bottom),
-            clamped(one.right, other.left, other.right), clamped(one.bottom, other.top, other.bottom)};
-}
-
-Box moved(const Box& box, int right, int down) {
-    return {box.left + right, box.top + down, box.right + right, box.bottom + down};
-}
-
-}  // namespace
 
 PackedShape HeifDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     const ImageItems& items = items_.emplace(bytes);
@@ -471,7 +479,7 @@ void HeifDecoder::decode_tiles(const TiledPicture& picture, const Box& part, boo
         const int row = static_cast<int>(index) / picture.columns;
         const int left = column * picture.tile.width;
         const int top = row * picture.tile.height;
-        const Box here = shared(wanted, moved(whole(picture.tile), left, top));
+        const Box here = common(wanted, moved(whole(picture.tile), left, top));
         if (here.size().width <= 0 || here.size().height <= 0) {
             continue;
         }
@@ -526,6 +534,33 @@ void HeifDecoder::forget() noexcept {
     pictures_->forget();
     items_.reset();
     picture_ = {};
+}
+
+}  // namespace
+
+Orientation heif_orientation(Bytes heif) {
+    const ImageItems items(heif);
+    std::vector<std::uint32_t> chain{items.primary()};
+    while (items.type(chain.back()) == "iden" && chain.size() <= kMostNested) {
+        const std::vector<std::uint32_t> sources = items.referred("dimg", chain.back());
+        if (sources.empty()) {
+            break;
+        }
+        chain.push_back(sources[0]);
+    }
+    Orientation orientation;
+    for (auto item = chain.rbegin(); item != chain.rend(); ++item) {
+        for (const ItemProperty& property : items.properties(*item)) {
+            if (property.box.name == "irot" || property.box.name == "imir") {
+                orientation = joined(orientation, turn_of(property.box));
+            }
+        }
+    }
+    return orientation;
+}
+
+std::unique_ptr<Decoder> make_heif_decoder(std::unique_ptr<PictureDecoder> pictures) {
+    return std::make_unique<HeifDecoder>(std::move(pictures));
 }
 
 }  // namespace spdl

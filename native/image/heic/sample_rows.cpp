@@ -1,5 +1,3 @@
-#include "image/heic/sample_rows.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/errors.h"
+#include "image/heic/heif.h"
 
 namespace spdl {
 namespace {

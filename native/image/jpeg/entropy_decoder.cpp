@@ -1,16 +1,19 @@
 #include "image/jpeg/entropy_decoder.h"
 
+#ifdef SPDL_PINNED_LIBRARIES
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <utility>
 
 // The private declarations. Those of another version would give wrong results without an error.
 extern "C" {
 #include <jpegint.h>
 }
+
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER == 3001002, "written for the private structures of libjpeg-turbo 3.1.2");
 
 namespace spdl {
 namespace {
@@ -143,11 +146,6 @@ HuffmanSymbols HuffmanTable::any_symbol(std::uint64_t next) const {
     return symbol(17, 0);
 }
 
-}  // namespace spdl
-
-static_assert(LIBJPEG_TURBO_VERSION_NUMBER == 3001002, "written for the private structures of libjpeg-turbo 3.1.2");
-
-namespace spdl {
 namespace {
 
 // The places of the coefficients in a block, in the order in which they are coded. Runs that lead out of the block end
@@ -379,3 +377,28 @@ bool EntropyDecoder::data_ran_out() const noexcept {
 }
 
 }  // namespace spdl
+
+#else
+
+// The private structures of the system's libjpeg-turbo may differ.
+namespace spdl {
+
+const bool EntropyDecoder::kCompiledIn = false;
+
+struct EntropyDecoder::State {};
+
+EntropyDecoder::EntropyDecoder() = default;
+
+EntropyDecoder::~EntropyDecoder() = default;
+
+bool EntropyDecoder::take_over(jpeg_decompress_struct& /*codec*/) noexcept {
+    return false;
+}
+
+bool EntropyDecoder::data_ran_out() const noexcept {
+    return false;
+}
+
+}  // namespace spdl
+
+#endif

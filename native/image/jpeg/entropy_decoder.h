@@ -10,6 +10,7 @@
 #include <jpeglib.h>
 
 #include "core/bytes.h"
+#include "core/non_copyable.h"
 
 namespace spdl {
 
@@ -155,14 +156,12 @@ class HuffmanTable {
 // us, from the version that this is written for (picture_libraries.cmake). Otherwise it takes over nothing.
 //
 // Its coefficients equal libjpeg's, even for damaged data. One thread at a time.
-class EntropyDecoder {
+class EntropyDecoder : NonCopyable {
   public:
     static const bool kCompiledIn;
 
     EntropyDecoder();
     ~EntropyDecoder();
-    EntropyDecoder(const EntropyDecoder&) = delete;
-    EntropyDecoder& operator=(const EntropyDecoder&) = delete;
 
     // Takes over the entropy decoding of `codec`, and returns whether it did. jpeg_start_decompress must have just
     // returned, and all data must be in memory. It takes over a baseline image of one scan, with 8 bits and no restart

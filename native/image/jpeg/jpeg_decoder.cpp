@@ -1,5 +1,3 @@
-#include "image/jpeg/jpeg_decoder.h"
-
 #include <jerror.h>
 
 #include <algorithm>
@@ -10,9 +8,10 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
+
+#include "image/jpeg/jpeg.h"
 
 // jpeglib.h wants cstdio first.
 #include <jpeglib.h>
@@ -20,9 +19,95 @@
 #include "core/errors.h"
 #include "core/geometry.h"
 #include "image/jpeg/entropy_decoder.h"
-#include "image/jpeg/jpeg_header.h"
 
 namespace spdl {
+// Everything that a longjmp leaves in place.
+struct JpegState : JpegFailure {
+    jpeg_decompress_struct codec{};
+    jpeg_source_mgr source{};
+    jpeg_progress_mgr progress{};
+    bool keep_damaged = false;
+    bool truncated = false;
+    bool damaged = false;
+    bool in_header = false;
+    bool lost = false;           // libjpeg did not find what it expected among the coded pixels, and went on.
+    bool behind_pixels = false;  // All rows are decoded.
+    Channels channels = Channels::kRgb;
+    Box wanted;
+    EntropyDecoder entropy;
+    bool own_entropy = false;  // `entropy` decodes the image.
+    AlignedBuffer stored_row;  // For rows whose pixels libjpeg does not give in our format.
+    Box wanted_chroma;         // If planes are decoded.
+    JpegFrame frame;
+
+    static JpegState& of(j_common_ptr codec) { return static_cast<JpegState&>(JpegFailure::of(codec)); }
+    static JpegState& of(j_decompress_ptr codec) { return of(reinterpret_cast<j_common_ptr>(codec)); }
+
+    // Each runs libjpeg with the error jump set, and returns false if libjpeg gave up. No object with a destructor may
+    // live in these frames: longjmp would skip it.
+    bool create() noexcept;
+    bool header() noexcept;
+    bool start(JDIMENSION& left, JDIMENSION& width) noexcept;
+    bool skip_rows() noexcept;
+    bool rows(RowSink& sink) noexcept;
+    bool converted_rows(RowSink& sink) noexcept;
+    bool packed_rows(std::uint8_t* to, std::size_t row_bytes) noexcept;
+    bool planes(PlaneSink& sink) noexcept;
+    bool remaining_rows() noexcept;
+    bool end() noexcept;
+
+    // Returns whether rows need a conversion in addition to libjpeg's.
+    [[nodiscard]] bool converts() const {
+        return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE || rare();
+    }
+    void convert_row(std::uint8_t* to);
+
+    // Returns whether libjpeg gives nothing but whole rows: it neither crops, nor scales, nor skips, nor makes gray of
+    // colours.
+    [[nodiscard]] bool rare() const { return frame.lossless() || codec.data_precision != 8; }
+
+    // Returns whether its colours are shown without a conversion.
+    [[nodiscard]] bool is_stored_as_shown() const {
+        return codec.jpeg_color_space == JCS_GRAYSCALE || codec.jpeg_color_space == JCS_RGB ||
+               codec.jpeg_color_space == JCS_CMYK;
+    }
+
+    // The format of a whole decoded image: gray or RGB, of 16 bits if its samples have more than 8.
+    [[nodiscard]] PackedFormat packed_format() const;
+    void pack_row(std::uint8_t* to);
+
+    // Reads a stored row of the image. Returns whether there was one.
+    bool read_row();
+
+    // Makes 8 bits of the samples of that row.
+    void narrow_row();
+
+    // The rows of a plane that one call of jpeg_read_raw_data writes.
+    [[nodiscard]] int rows_together(Plane plane) const {
+        const jpeg_component_info& component = codec.comp_info[plane];
+        return component.v_samp_factor * scaled_block(component);
+    }
+
+    // The side of a block after its inverse DCT.
+    static int scaled_block(const jpeg_component_info& component) {
+#if JPEG_LIB_VERSION >= 70
+        return component.DCT_v_scaled_size;
+#else
+        return component.DCT_scaled_size;
+#endif
+    }
+
+    // Makes that call, whose rows `row` gives room for. If they are not needed, nothing is computed or written.
+    template <typename Row>
+    void read_planes(bool needed, const Row& row);
+
+    static constexpr const char* kDamage = "the data is damaged: behind its pixels it has what does not belong there: ";
+
+    [[nodiscard]] std::string damage() const { return std::string(kDamage) + message; }
+
+    [[noreturn]] void raise();
+};
+
 namespace {
 
 constexpr std::string_view kOwn = "own";
@@ -49,10 +134,6 @@ bool select_entropy_decoder(std::string_view name) {
     }
     own_selected().store(*found == kOwn, std::memory_order_relaxed);
     return true;
-}
-
-bool own_entropy_decoder_selected() noexcept {
-    return own_selected().load(std::memory_order_relaxed);
 }
 
 namespace {
@@ -159,7 +240,7 @@ bool JpegState::start(JDIMENSION& left, JDIMENSION& width) noexcept {
     own_entropy = false;
     lost = false;
     jpeg_start_decompress(&codec);
-    own_entropy = own_entropy_decoder_selected() && entropy.take_over(codec);
+    own_entropy = own_selected().load(std::memory_order_relaxed) && entropy.take_over(codec);
     if (width < codec.output_width) {
         jpeg_crop_scanline(&codec, &left, &width);
     }
@@ -340,11 +421,6 @@ class Stretch {
     unsigned levels_;
 };
 
-// ITU-R 601-2, like JPEG's own luma.
-std::uint8_t gray(const std::uint8_t* rgb) {
-    return static_cast<std::uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16U);
-}
-
 }  // namespace
 
 void JpegState::narrow_row() {
@@ -384,7 +460,7 @@ void JpegState::convert_row(std::uint8_t* to) {
         if (channels == Channels::kBgr) {
             std::swap(to[0], to[2]);
         } else if (channels == Channels::kGray) {
-            std::fill_n(to, 3, gray(to));
+            std::fill_n(to, 3, gray_of({to[0], to[1], to[2]}));
         }
     }
 }
@@ -661,7 +737,7 @@ class TurboDecoder final : public Decoder {
 }  // namespace
 
 const Backend libjpeg_turbo_backend{"libjpeg-turbo", "decodes JPEG only, without FFmpeg's options and filters",
-                                    []() -> std::unique_ptr<Decoder> { return std::make_unique<TurboDecoder>(); }};
+                                    make_decoder<TurboDecoder>};
 
 std::tuple<int, int, int> libjpeg_turbo_version() noexcept {
     constexpr int kNumber = LIBJPEG_TURBO_VERSION_NUMBER;

@@ -1,5 +1,3 @@
-#include "image/jpeg/jpeg_encoder.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,22 +6,20 @@
 #include <string_view>
 #include <utility>
 
-#include "image/jpeg/jpeg_header.h"
+#include "core/non_copyable.h"
+#include "image/jpeg/jpeg.h"
 
 namespace spdl {
 namespace {
 
 // Everything that a longjmp leaves in place.
-struct Encoder : JpegFailure {
+struct Encoder : JpegFailure, NonCopyable {
     jpeg_compress_struct codec{};
     jpeg_destination_mgr destination{};
     std::uint8_t* file = nullptr;
     std::size_t capacity = 0;
     AlignedBuffer row;  // A row is put together from planes here.
 
-    Encoder() = default;
-    Encoder(const Encoder&) = delete;
-    Encoder& operator=(const Encoder&) = delete;
     ~Encoder() {
         jpeg_destroy_compress(&codec);
         std::free(file);

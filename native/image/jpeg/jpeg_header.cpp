@@ -1,5 +1,3 @@
-#include "image/jpeg/jpeg_header.h"
-
 #include <jerror.h>
 
 #include <algorithm>
@@ -12,8 +10,8 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/sinks.h"
-#include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg.h"
+#include "media/place.h"
 
 namespace spdl {
 namespace {
@@ -29,65 +27,6 @@ void on_message(j_common_ptr /*codec*/, int /*level*/) {}
 
 void on_output(j_common_ptr /*codec*/) {}
 
-}  // namespace
-
-void JpegFailure::handle_errors_of(j_common_ptr codec) noexcept {
-    codec->err = jpeg_std_error(&errors);
-    codec->client_data = this;
-    errors.error_exit = on_error_exit;
-    errors.emit_message = on_message;
-    errors.output_message = on_output;
-}
-
-void JpegFailure::raise(const std::string& what) const {
-    if (out_of_memory) {
-        throw std::bad_alloc();
-    }
-    throw MediaError(what + message);
-}
-
-Size chroma_grid(const jpeg_decompress_struct& codec) {
-    if (codec.num_components != 3) {
-        return {1, 1};
-    }
-    const auto share = [](int luma, int chroma) { return std::max(luma / std::max(chroma, 1), 1); };
-    return {share(codec.comp_info[0].h_samp_factor, codec.comp_info[1].h_samp_factor),
-            share(codec.comp_info[0].v_samp_factor, codec.comp_info[1].v_samp_factor)};
-}
-
-const char* pixel_format(const jpeg_decompress_struct& codec) {
-    if (codec.num_components == 1) {
-        return "gray";
-    }
-    if (codec.num_components == 4) {
-        return codec.jpeg_color_space == JCS_YCCK ? "yuva444p" : "gbrap";
-    }
-    if (codec.jpeg_color_space == JCS_RGB) {
-        return "gbrp";
-    }
-    const auto [horizontal, vertical] = chroma_grid(codec);
-    if (vertical == 1) {
-        return horizontal == 1 ? "yuvj444p" : horizontal == 2 ? "yuvj422p" : "yuvj411p";
-    }
-    return horizontal == 1 ? "yuvj440p" : "yuvj420p";
-}
-
-bool has_planes(const jpeg_decompress_struct& codec) {
-    if (codec.num_components != kPlanes || codec.jpeg_color_space != JCS_YCbCr || codec.data_precision != 8 ||
-        (codec.progressive_mode == FALSE && codec.Se != DCTSIZE2 - 1)) {
-        return false;
-    }
-    const jpeg_component_info& luma = codec.comp_info[kLuma];
-    const jpeg_component_info& blue = codec.comp_info[kBlueChroma];
-    const jpeg_component_info& red = codec.comp_info[kRedChroma];
-    const auto once_or_twice = [](int of, int factor) { return of == factor || of == 2 * factor; };
-    return blue.h_samp_factor == red.h_samp_factor && blue.v_samp_factor == red.v_samp_factor &&
-           once_or_twice(luma.h_samp_factor, blue.h_samp_factor) &&
-           once_or_twice(luma.v_samp_factor, blue.v_samp_factor);
-}
-
-namespace {
-
 constexpr std::uint8_t kJpegLs = 0xf7;
 constexpr std::uint8_t kScan = 0xda;
 
@@ -101,27 +40,6 @@ bool begins_frame(std::uint8_t marker) noexcept {
 bool stands_alone(std::uint8_t marker) noexcept {
     return marker == 1 || (marker >= 0xd0 && marker <= 0xd7);
 }
-
-}  // namespace
-
-JpegFrame jpeg_frame(Bytes jpeg) noexcept {
-    std::size_t at = 2;
-    while (at + 10 <= jpeg.size()) {
-        const std::uint8_t marker = jpeg[at + 1];
-        if (jpeg[at] != 0xff || marker == 0 || marker == 0xff) {
-            ++at;  // As in libjpeg, what is not a marker does not count.
-        } else if (begins_frame(marker)) {
-            return {marker, jpeg[at + 4], jpeg[at + 9]};
-        } else if (marker == kScan) {
-            break;
-        } else {
-            at += 2 + (stands_alone(marker) ? 0 : std::size_t{jpeg[at + 2]} << 8U | jpeg[at + 3]);
-        }
-    }
-    return {};
-}
-
-namespace {
 
 // Discards rows.
 class NoRows final : public RowSink {
@@ -195,6 +113,78 @@ void check_scan(Bytes data) {
 }
 
 }  // namespace
+
+void JpegFailure::handle_errors_of(j_common_ptr codec) noexcept {
+    codec->err = jpeg_std_error(&errors);
+    codec->client_data = this;
+    errors.error_exit = on_error_exit;
+    errors.emit_message = on_message;
+    errors.output_message = on_output;
+}
+
+void JpegFailure::raise(const std::string& what) const {
+    if (out_of_memory) {
+        throw std::bad_alloc();
+    }
+    throw MediaError(what + message);
+}
+
+Size chroma_grid(const jpeg_decompress_struct& codec) {
+    if (codec.num_components != 3) {
+        return {1, 1};
+    }
+    const auto share = [](int luma, int chroma) { return std::max(luma / std::max(chroma, 1), 1); };
+    return {share(codec.comp_info[0].h_samp_factor, codec.comp_info[1].h_samp_factor),
+            share(codec.comp_info[0].v_samp_factor, codec.comp_info[1].v_samp_factor)};
+}
+
+const char* pixel_format(const jpeg_decompress_struct& codec) {
+    if (codec.num_components == 1) {
+        return "gray";
+    }
+    if (codec.num_components == 4) {
+        return codec.jpeg_color_space == JCS_YCCK ? "yuva444p" : "gbrap";
+    }
+    if (codec.jpeg_color_space == JCS_RGB) {
+        return "gbrp";
+    }
+    const auto [horizontal, vertical] = chroma_grid(codec);
+    if (vertical == 1) {
+        return horizontal == 1 ? "yuvj444p" : horizontal == 2 ? "yuvj422p" : "yuvj411p";
+    }
+    return horizontal == 1 ? "yuvj440p" : "yuvj420p";
+}
+
+bool has_planes(const jpeg_decompress_struct& codec) {
+    if (codec.num_components != kPlanes || codec.jpeg_color_space != JCS_YCbCr || codec.data_precision != 8 ||
+        (codec.progressive_mode == FALSE && codec.Se != DCTSIZE2 - 1)) {
+        return false;
+    }
+    const jpeg_component_info& luma = codec.comp_info[kLuma];
+    const jpeg_component_info& blue = codec.comp_info[kBlueChroma];
+    const jpeg_component_info& red = codec.comp_info[kRedChroma];
+    const auto once_or_twice = [](int of, int factor) { return of == factor || of == 2 * factor; };
+    return blue.h_samp_factor == red.h_samp_factor && blue.v_samp_factor == red.v_samp_factor &&
+           once_or_twice(luma.h_samp_factor, blue.h_samp_factor) &&
+           once_or_twice(luma.v_samp_factor, blue.v_samp_factor);
+}
+
+JpegFrame jpeg_frame(Bytes jpeg) noexcept {
+    std::size_t at = 2;
+    while (at + 10 <= jpeg.size()) {
+        const std::uint8_t marker = jpeg[at + 1];
+        if (jpeg[at] != 0xff || marker == 0 || marker == 0xff) {
+            ++at;  // As in libjpeg, what is not a marker does not count.
+        } else if (begins_frame(marker)) {
+            return {marker, jpeg[at + 4], jpeg[at + 9]};
+        } else if (marker == kScan) {
+            break;
+        } else {
+            at += 2 + (stands_alone(marker) ? 0 : std::size_t{jpeg[at + 2]} << 8U | jpeg[at + 3]);
+        }
+    }
+    return {};
+}
 
 void check_jpeg(Bytes bytes, std::int64_t max_pixels) {
     constexpr std::array<std::uint8_t, 2> kStart{0xff, 0xd8};

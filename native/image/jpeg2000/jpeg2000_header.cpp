@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/bytes.h"
 #include "core/errors.h"
 #include "core/image_items.h"
 

@@ -1,31 +1,17 @@
 #include "image/load/batch.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <optional>
-#include <string>
 #include <utility>
 
-#include "core/errors.h"
 #include "core/parallel.h"
 #include "core/trace.h"
 #include "image/load/one_image.h"
-#include "image/load/varied.h"
 #include "image/tiff/tiff.h"
 
 namespace spdl {
 namespace {
-
-std::string describe(Size size) {
-    return std::to_string(size.width) + "x" + std::to_string(size.height);
-}
-
-// Reads the bytes of an input: from its file into the thread's buffer, or in place.
-Bytes read(const ImageInput& input, ThreadScratch& scratch) {
-    return input.path.data() == nullptr ? input.bytes : scratch.file.read(input.path);
-}
 
 // The outcome of one image.
 struct Outcome {
@@ -77,13 +63,10 @@ class BatchLoader {
     void load(std::size_t index, ThreadScratch& scratch) {
         const trace::Span span("load one image");
         Outcome& outcome = outcomes_[index];
-        try {
-            load_image(index, outcome, scratch);
-            outcome.loaded = true;
-        } catch (const ArrayError&) {
-            throw;
-        } catch (const MediaError& error) {
-            outcome.reason = error.what();
+        const std::string reason = reason_of_failure([&] { load_image(index, outcome, scratch); });
+        outcome.loaded = reason.empty();
+        if (!outcome.loaded) {
+            outcome.reason = reason;
         }
     }
 
@@ -94,7 +77,7 @@ class BatchLoader {
             write(index, decoder, crops_.plan(index, decoder.open({}, {}, {}), options_), scratch);
             return;
         }
-        const Bytes bytes = read(input, scratch);
+        const Bytes bytes = read_input(input, scratch);
         const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, decode_,
                               options_.upright, scratch);
         outcome.backend = &image.backend();
@@ -106,13 +89,8 @@ class BatchLoader {
         if (const auto transformed = image.decoder().transform(image.shape(), options_, crop)) {
             plan = plan_image(*transformed, transformed_, {whole(transformed->stored), false});
         }
-        complete(index, outcome, image.decoder(), plan, scratch);
-    }
-
-    void complete(std::size_t index, Outcome& outcome, Decoder& decoder, const ImagePlan& plan,
-                  ThreadScratch& scratch) {
-        write(index, decoder, plan, scratch);
-        if (std::string damage = decoder.damage(); !damage.empty()) {
+        write(index, image.decoder(), plan, scratch);
+        if (std::string damage = image.decoder().damage(); !damage.empty()) {
             outcome.reason = std::move(damage) + ": what there was of the image is kept";
         }
     }
@@ -121,8 +99,8 @@ class BatchLoader {
         if (images_.data == nullptr) {
             allocate_for(plan.canvas);
         } else if (plan.canvas != size_) {
-            throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
-                             ": give both width and height for a batch of one size");
+            throw MediaError("it becomes " + dimensions(plan.canvas) + ", but the images before it " +
+                             dimensions(size_) + ": give both width and height for a batch of one size");
         }
         if (!crops_.vary(index)) {
             write_image(decoder, plan, options_.format, place(index), scratch);
@@ -136,8 +114,7 @@ class BatchLoader {
     void allocate_for(Size size) {
         check_size(size, "an output size");
         std::vector<std::size_t> shape = options_.format.shape(inputs_.size(), size);
-        images_ = memory_ == nullptr ? allocate(std::move(shape), options_.format.type())
-                                     : allocate_in(*memory_, std::move(shape), options_.format.type());
+        images_ = allocate_in(memory_, std::move(shape), options_.format.type());
         size_ = size;
         image_bytes_ = options_.format.image_bytes(size);
     }
@@ -207,7 +184,7 @@ std::optional<std::uint64_t> page_of(Bytes bytes, std::optional<int> page) {
 
 CropAndFlip CropsAndFlips::of(std::size_t image, Size size) const {
     if (!sizes.empty() && sizes[image] != size) {
-        throw MediaError("it has " + describe(size) + " pixels, and not the " + describe(sizes[image]) +
+        throw MediaError("it has " + dimensions(size) + " pixels, and not the " + dimensions(sizes[image]) +
                          " of what it belongs to");
     }
     const bool flip = !flips.empty() && flips[image];
@@ -232,21 +209,13 @@ Sizes find_sizes(std::span<const ImageInput> inputs, bool upright, const BatchOp
     std::vector<std::string> reasons(inputs.size());
     run_parallel(batch.num_threads, 0, inputs.size(), [&](std::size_t index) {
         ThreadScratch& scratch = thread_scratch();
-        try {
-            const Bytes bytes = read(inputs[index], scratch);
+        reasons[index] = reason_of_failure([&] {
+            const Bytes bytes = read_input(inputs[index], scratch);
             const EncodedImage encoded{bytes, {}, nullptr, page_of(bytes, batch.page)};
             found.sizes[index] = OpenImage(encoded, batch.demux, batch.decode, upright, scratch).shape().upright();
-        } catch (const ArrayError&) {
-            throw;
-        } catch (const MediaError& error) {
-            reasons[index] = error.what();
-        }
+        });
     });
-    for (std::size_t index = 0; index < reasons.size(); ++index) {
-        if (!reasons[index].empty()) {
-            found.failures.push_back({index, std::move(reasons[index])});
-        }
-    }
+    found.failures = failures_of(std::move(reasons));
     return found;
 }
 

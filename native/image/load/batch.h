@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,17 +10,23 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/errors.h"
 #include "core/files.h"
 #include "core/geometry.h"
-#include "image/augment/pixel_augment.h"
-#include "image/jitter/color_jitter.h"
-#include "image/load/id_array.h"
+#include "image/augment/draws.h"
 #include "image/plan/image_plan.h"
-#include "image/plan/random_crop.h"
 #include "media/decoder.h"
 #include "media/options.h"
 
 namespace spdl {
+
+// An array (H, W) of ids in memory, in any order of memory.
+struct IdArray {
+    const std::uint8_t* data = nullptr;
+    Size size;
+    std::array<std::ptrdiff_t, 2> strides{};  // In bytes.
+    ElementType type = ElementType::kUint8;
+};
 
 // An encoded image: the file at `path`, as FileReader takes it, or bytes in memory if `path` has no data. Or an array
 // of ids that somebody else keeps in place.
@@ -66,11 +73,6 @@ struct BatchOptions {
 // image. Throws MediaError if there is no such page.
 std::optional<std::uint64_t> page_of(Bytes bytes, std::optional<int> page);
 
-struct Failure {
-    std::size_t index;
-    std::string reason;
-};
-
 struct Batch {
     Buffer images;  // Without memory if nothing could be loaded, unless places are kept and their size is known.
     std::vector<Failure> failures;
@@ -91,5 +93,20 @@ Sizes find_sizes(std::span<const ImageInput> inputs, bool upright, const BatchOp
 // gives both sides.
 Batch load_batch(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
                  const BatchOptions& batch, const Memory* memory);
+
+// One picture of each image of a batch. Its options give both sides.
+struct View {
+    const LoadOptions* options;
+    CropsAndFlips changes;
+    std::uint8_t* to = nullptr;  // Where the pictures of all images go, one after the other.
+};
+
+struct LoadedViews {
+    std::vector<Failure> failures;
+    bool dropped_pages = false;  // As in Batch.
+};
+
+// Reads and decodes every input once, and writes all views of it. Those of an image that fails are zeros.
+LoadedViews load_views(std::span<const ImageInput> inputs, std::span<const View> views, const BatchOptions& batch);
 
 }  // namespace spdl

@@ -1,19 +1,15 @@
 #include "image/load/one_image.h"
 
-#include <algorithm>
-#include <cstring>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "core/errors.h"
-#include "image/jpeg/jpeg_decoder.h"
-#include "image/jpeg/jpeg_header.h"
+#include "image/augment/draws.h"
+#include "image/jpeg/jpeg.h"
 #include "image/orientation/exif_orientation.h"
-#include "image/plan/image_plan.h"
+#include "image/resize/kernels.h"
+#include "image/write/pixel_writers.h"
+#include "media/place.h"
 
 namespace spdl {
 namespace {
@@ -52,11 +48,9 @@ ScratchPool& scratch_pool() {
     return *pool;
 }
 
-class BorrowedScratch {
+class BorrowedScratch : NonCopyable {
   public:
     BorrowedScratch() : scratch_(scratch_pool().take()) {}
-    BorrowedScratch(const BorrowedScratch&) = delete;
-    BorrowedScratch& operator=(const BorrowedScratch&) = delete;
     ~BorrowedScratch() { scratch_pool().leave(std::move(scratch_)); }
 
     [[nodiscard]] ThreadScratch& get() const { return *scratch_; }
@@ -138,17 +132,10 @@ void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uin
     const ImagePlan plan = plan_image({size, {}, {1, 1}, false}, options, {whole(size), false});
     Resizer& resizer = thread_scratch().resizer;
     const Box needed = resizer.prepare(plan.resampling);
-    const auto width = static_cast<std::size_t>(needed.size().width);
-    RowSink& sink = resizer.begin({needed.size().width, 0}, {to, plan.canvas, &options.format}, plan.target);
-    for (int y = 0; y < needed.size().height; y += RowSink::kMaxRows) {
-        const int count = std::min(RowSink::kMaxRows, needed.size().height - y);
-        for (int row = y; row < y + count; ++row) {
-            const std::size_t at = static_cast<std::size_t>(needed.top + row) * static_cast<std::size_t>(size.width) +
-                                   static_cast<std::size_t>(needed.left);
-            std::memcpy(sink.row(row), pixels.data() + 3 * at, 3 * width);
-        }
-        sink.commit(y, count);
-    }
+    feed_rows(resizer, needed.size(), {to, plan.canvas, &options.format}, plan.target, [&](int row) {
+        return pixels.data() + static_cast<std::size_t>(needed.top + row) * rgb_bytes(size.width) +
+               rgb_bytes(needed.left);
+    });
 }
 
 std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
@@ -211,7 +198,7 @@ class PlanarCanvasPlace final : public PlanePlace {
 };
 
 Box moved(const Box& box, const Origin& by) {
-    return {box.left + by.left, box.top + by.top, box.right + by.left, box.bottom + by.top};
+    return spdl::moved(box, by.left, by.top);
 }
 
 }  // namespace
@@ -233,6 +220,99 @@ void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& for
     const Box needed = scratch.resizer.prepare(plan.resampling);
     CanvasPlace place(scratch.resizer, canvas, plan.target);
     decoder.decode({plan.eighths, moved(needed, plan.origin), format.channels()}, place);
+}
+
+IdRange ids_of(const ArrayFormat& format) {
+    // On its way, an id has three bytes, of which a file fills two.
+    switch (format.element()) {
+        case 1:
+            return {0, 0xff};
+        case 2:
+            return {0, 0xffff};
+        default:
+            return {-0x8000, 0xffff};
+    }
+}
+
+void check_bits(const StoredIds& ids, const ArrayFormat& format) {
+    if (ids.bits > 8 && format.element() == 1) {
+        throw MediaError("its ids have " + std::to_string(ids.bits) +
+                         " bits, and those of the batch 8: dtype='uint16' has room for them");
+    }
+}
+
+ImageShape IdArrayDecoder::open(const EncodedImage& /*image*/, const DemuxOptions& /*demux*/,
+                                const DecodeOptions& /*decode*/) {
+    const int bits = static_cast<int>(8 * element_bytes(array_.type));
+    return {.stored = array_.size, .orientation = {}, .ids = {StoredIds::Kind::kLevels, bits}};
+}
+
+template <typename Id>
+void IdArrayDecoder::decode_as(const Box& box, RowSink& sink) const {
+    const auto [down, across] = array_.strides;
+    const auto [least, most] = accepted_;
+    for (int y = box.top; y < box.bottom; ++y) {
+        const std::uint8_t* from = array_.data + y * down + box.left * across;
+        std::uint8_t* to = sink.row(y - box.top);
+        for (int x = box.left; x < box.right; ++x, from += across, to += 3) {
+            Id id;
+            std::memcpy(&id, from, sizeof id);
+            if (const auto value = static_cast<std::int64_t>(id); value < least || value > most) {
+                throw MediaError("the id " + std::to_string(value) + " at row " + std::to_string(y) + ", column " +
+                                 std::to_string(x) + " is not from " + std::to_string(least) + " to " +
+                                 std::to_string(most));
+            }
+            put_id(static_cast<unsigned>(id), to);
+        }
+        sink.commit(y - box.top, 1);
+    }
+}
+
+void IdArrayDecoder::decode(const Region& region, Place& place) {
+    RowSink& sink = place.begin({region.box.size().width, 0});
+    switch (array_.type) {
+        case ElementType::kUint16:
+            return decode_as<std::uint16_t>(region.box, sink);
+        case ElementType::kInt32:
+            return decode_as<std::int32_t>(region.box, sink);
+        case ElementType::kInt64:
+            return decode_as<std::int64_t>(region.box, sink);
+        default:
+            return decode_as<std::uint8_t>(region.box, sink);
+    }
+}
+
+std::uint8_t* reserve_pixels(Size size, ThreadScratch& scratch) {
+    scratch.pixels.reserve(rgb_bytes(size) + kJitterSlack);
+    return scratch.pixels.data();
+}
+
+void write_varied(std::uint8_t* pixels, Size size, const LoadOptions& options, const CropsAndFlips& changes,
+                  std::size_t image, std::uint8_t* to, ThreadScratch& scratch) {
+    const ArrayFormat& format = options.format;
+    const std::size_t bytes = rgb_bytes(size);
+    const std::size_t count = bytes / 3;
+    if (!changes.places.empty()) {
+        const bool blend = options.interpolation != Interpolation::kNearest;
+        for (const AffineMap& move : changes.places[image].moves) {
+            move_pixels(move, blend, format.pad(), pixels, size, scratch.steps.before);
+        }
+    }
+    if (changes.jitter != nullptr) {
+        jitter_pixels(pixels, count, format.channels(), changes.jitter->draw(changes.jitter->indices[image]));
+    }
+    if (changes.augment != nullptr) {
+        changes.augment->draw(changes.augment->indices[image], size, scratch.steps.steps);
+        take_steps(scratch.steps.steps, pixels, size, format.channels(), scratch.steps);
+    }
+    if (format.plain()) {
+        std::memcpy(to, pixels, bytes);
+        return;
+    }
+    const std::size_t plane = count * format.element();
+    std::uint8_t* const planes[] = {to, to + plane, to + 2 * plane};
+    PixelWriter* const write = format.ids() ? write_ids : kernels().write_pixels;
+    write(format, pixels, count, planes);
 }
 
 }  // namespace spdl

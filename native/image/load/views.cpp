@@ -1,5 +1,3 @@
-#include "image/load/views.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -10,8 +8,8 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/trace.h"
+#include "image/load/batch.h"
 #include "image/load/one_image.h"
-#include "image/load/varied.h"
 
 namespace spdl {
 namespace {
@@ -69,25 +67,15 @@ class ViewLoader {
 
     LoadedViews run() {
         run_parallel(batch_.num_threads, 0, inputs_.size(), [this](std::size_t index) { load(index); });
-        LoadedViews loaded{{}, dropped_pages_};
-        for (std::size_t index = 0; index < reasons_.size(); ++index) {
-            if (!reasons_[index].empty()) {
-                loaded.failures.push_back({index, std::move(reasons_[index])});
-            }
-        }
-        return loaded;
+        return {failures_of(std::move(reasons_)), dropped_pages_};
     }
 
   private:
     void load(std::size_t index) {
         const trace::Span span("load one image");
-        try {
-            load_image(index, thread_scratch());
-        } catch (const ArrayError&) {
-            throw;
-        } catch (const MediaError& error) {
-            reasons_[index] = error.what();
-            for (const View& view : views_) {
+        reasons_[index] = reason_of_failure([&] { load_image(index, thread_scratch()); });
+        for (const View& view : views_) {
+            if (!reasons_[index].empty()) {
                 std::memset(place(view, index), 0, view.options->format.image_bytes(view.options->target));
             }
         }
@@ -102,8 +90,7 @@ class ViewLoader {
             }
             return;
         }
-        const bool in_memory = input.path.data() == nullptr;
-        const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
+        const Bytes bytes = read_input(input, scratch);
         const bool upright = views_[0].options->upright;
         for (const View& view : views_) {
             const OpenImage image({bytes, {}, nullptr, page_of(bytes, batch_.page)}, batch_.demux, decode_, upright,
@@ -159,9 +146,7 @@ class ViewLoader {
                 },
                 scratch);
         }
-        if (scratch.decoded.size() > kKeptBytes) {
-            scratch.decoded = AlignedBuffer();
-        }
+        scratch.decoded.shrink();
     }
 
     [[nodiscard]] std::vector<PlannedView> plan_all(std::size_t index, const ImageShape& shape, int least_eighths,
@@ -172,8 +157,7 @@ class ViewLoader {
                 planned.emplace_back(view.changes.plan(index, shape, *view.options, least_eighths), Box{});
             if (!added.plan.black) {
                 const Box box = scratch.resizer.prepare(added.plan.resampling);
-                const auto [left, top] = added.plan.origin;
-                added.needed = {box.left + left, box.top + top, box.right + left, box.bottom + top};
+                added.needed = moved(box, added.plan.origin.left, added.plan.origin.top);
             }
         }
         return planned;
@@ -186,17 +170,8 @@ class ViewLoader {
             return;
         }
         resizer.prepare(view.plan.resampling);
-        const Size size = view.needed.size();
-        RowSink& sink = resizer.begin({size.width, 0}, canvas, view.plan.target);
-        for (int y = 0; y < size.height; y += RowSink::kMaxRows) {
-            const int count = std::min(RowSink::kMaxRows, size.height - y);
-            for (int row = y; row < y + count; ++row) {
-                const std::uint8_t* const from =
-                    rows.at(view.needed.left - kept.left, view.needed.top - kept.top + row);
-                std::memcpy(sink.row(row), from, rgb_bytes(size.width));
-            }
-            sink.commit(y, count);
-        }
+        feed_rows(resizer, view.needed.size(), canvas, view.plan.target,
+                  [&](int row) { return rows.at(view.needed.left - kept.left, view.needed.top - kept.top + row); });
     }
 
     static void write(const View& view, std::size_t index, Decoder& decoder, const ImagePlan& plan,

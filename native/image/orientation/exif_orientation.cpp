@@ -5,21 +5,47 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/bytes.h"
 #include "core/decompressor.h"
 #include "core/file_parts.h"
 #include "core/image_items.h"
-#include "image/heic/heif_decoder.h"
+#include "image/heic/heif.h"
+#include "media/image_format.h"
 
 namespace spdl {
 namespace {
+
+// Metadata of an image: bytes of its file, or what was made of them.
+class MetadataBlock {
+  public:
+    MetadataBlock() = default;
+    explicit MetadataBlock(Bytes viewed) : viewed_(viewed) {}
+    explicit MetadataBlock(std::vector<std::uint8_t> made) : made_(std::move(made)) {}
+
+    [[nodiscard]] Bytes bytes() const { return made_.empty() ? viewed_ : Bytes(made_); }
+
+    void append(Bytes more) {
+        if (made_.empty()) {
+            made_.assign(viewed_.begin(), viewed_.end());
+        }
+        made_.insert(made_.end(), more.begin(), more.end());
+    }
+
+  private:
+    Bytes viewed_;
+    std::vector<std::uint8_t> made_;
+};
+
+// The metadata that may say how an image is turned. They are empty if none exist.
+struct ImageMetadata {
+    MetadataBlock exif;
+    MetadataBlock xmp;
+};
 
 enum Type : std::uint32_t {
     kShort = 3,
@@ -34,6 +60,8 @@ enum Type : std::uint32_t {
     kDirectory = 13,
     kLong8 = 16,
 };
+
+constexpr std::string_view kExifName{"Exif\0\0", 6};  // Stands before EXIF data.
 
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
@@ -75,8 +103,10 @@ double number(Bytes value, std::uint32_t type, const TiffLayout& layout) {
     }
 }
 
-}  // namespace
-
+// Returns the first number of an entry in the first directory of EXIF data, which are a TIFF file. It is not a number
+// (NaN) if the entry has bytes or text, or if the data are not TIFF file. Returns nothing if there is no such entry.
+// Damage counts as it does in Pillow: entries of unknown types, and those whose values take more than all the bytes,
+// are left out; where values lie beyond the end, the directory ends.
 std::optional<double> exif_value(Bytes exif, std::uint16_t tag) {
     // Some programs write the number in the header in the other order.
     const std::uint32_t magic = read_integer(exif, 2, 2, true);
@@ -125,6 +155,8 @@ std::optional<double> exif_value(Bytes exif, std::uint16_t tag) {
     return std::nullopt;
 }
 
+// Returns how an AVIF (or another file of its family) wants its main picture turned and mirrored, in EXIF's numbers:
+// from 1 to 8, and 0 if it does not say.
 unsigned avif_orientation(Bytes avif) {
     unsigned quarters = 0;  // Anticlockwise.
     bool mirrored = false;  // After the turn.
@@ -144,8 +176,6 @@ unsigned avif_orientation(Bytes avif) {
     static constexpr unsigned kNumbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
     return kNumbers[quarters][mirrored ? (left_to_right ? 2 : 1) : 0];
 }
-
-namespace {
 
 constexpr std::size_t kSignature = 8;
 
@@ -240,8 +270,8 @@ MetadataBlock from_digits(MetadataBlock text) {
     return high >= 0 ? text : MetadataBlock(std::move(bytes));
 }
 
-}  // namespace
-
+// Finds the metadata of a PNG in all places where Pillow looks for them: a chunk eXIf, or a text as ImageMagick writes
+// it, and a text of XMP.
 ImageMetadata png_metadata(Bytes png) {
     ImageMetadata found;
     // The last one of a name counts, and no other is unpacked.
@@ -272,20 +302,17 @@ ImageMetadata png_metadata(Bytes png) {
     return found;
 }
 
-namespace {
-
 // Adds what a segment APP1 holds.
 void add_segment(Bytes content, ImageMetadata& found) {
-    constexpr std::string_view kExif{"Exif\0\0", 6};
     constexpr std::string_view kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
     if (starts_with(content, kXmp)) {
         found.xmp = MetadataBlock(content.subspan(kXmp.size()));
-    } else if (starts_with(content, kExif)) {
+    } else if (starts_with(content, kExifName)) {
         if (found.exif.bytes().empty()) {
             found.exif = MetadataBlock(content);
         } else {
             // Data that does not fit into one segment continues in the next.
-            found.exif.append(content.subspan(kExif.size()));
+            found.exif.append(content.subspan(kExifName.size()));
         }
     }
 }
@@ -334,8 +361,8 @@ ImageMetadata tiff_metadata(Bytes tiff) {
     return {MetadataBlock(tiff), MetadataBlock(directory ? directory->bytes(kXmp) : Bytes())};
 }
 
-}  // namespace
-
+// Finds the EXIF data and the XMP of an image, where Pillow does. EXIF data may begin with its name. A TIFF is its own
+// EXIF data.
 ImageMetadata image_metadata(Bytes image, ImageFormat format) {
     switch (format) {
         case ImageFormat::kJpeg:
@@ -355,8 +382,6 @@ ImageMetadata image_metadata(Bytes image, ImageFormat format) {
     }
 }
 
-namespace {
-
 constexpr std::uint16_t kOrientation = 0x0112;  // The tag.
 constexpr unsigned kUnknown = 0;
 constexpr unsigned kMost = 8;
@@ -368,9 +393,8 @@ std::string_view text(Bytes bytes) {
 // EXIF data may follow a name, which some programs write twice. Returns nothing if they do not mention the orientation,
 // and kUnknown if they make no sense.
 std::optional<unsigned> exif_number(Bytes exif) {
-    constexpr std::string_view kName{"Exif\0\0", 6};
-    for (int i = 0; i < 2 && text(exif).starts_with(kName); ++i) {
-        exif = exif.subspan(kName.size());
+    for (int i = 0; i < 2 && starts_with(exif, kExifName); ++i) {
+        exif = exif.subspan(kExifName.size());
     }
     const std::optional<double> value = exif.empty() ? std::nullopt : exif_value(exif, kOrientation);
     if (!value) {
@@ -424,24 +448,17 @@ Orientation exif_orientation(Bytes image, std::optional<std::uint64_t> page) {
     if (image_format(image) == ImageFormat::kHeif) {
         return heif_orientation(image);  // Its readers do not turn it as its EXIF data say.
     }
-    switch (orientation_number(image, page)) {
-        case 2:
-            return {false, true, false};
-        case 3:
-            return {false, true, true};
-        case 4:
-            return {false, false, true};
-        case 5:
-            return {true, false, false};
-        case 6:
-            return {true, false, true};
-        case 7:
-            return {true, true, true};
-        case 8:
-            return {true, true, false};
-        default:
-            return {};
-    }
+    constexpr Orientation kOrientations[] = {{},
+                                             {},
+                                             {false, true, false},
+                                             {false, true, true},
+                                             {false, false, true},
+                                             {true, false, false},
+                                             {true, false, true},
+                                             {true, true, true},
+                                             {true, true, false}};
+    const unsigned number = orientation_number(image, page);
+    return number <= kMost ? kOrientations[number] : Orientation();
 }
 
 }  // namespace spdl

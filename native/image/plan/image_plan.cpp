@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "core/errors.h"
 
@@ -16,16 +14,12 @@ namespace {
 // faster than one of the planes.
 constexpr double kLeastColumns = 0.7;
 
-std::string describe(Size size) {
-    return std::to_string(size.width) + "x" + std::to_string(size.height);
-}
-
 void check_crop(const Box& box, Size upright) {
     if (box.left < 0 || box.top < 0 || box.left >= box.right || box.top >= box.bottom || box.right > upright.width ||
         box.bottom > upright.height) {
         throw MediaError("the crop (" + std::to_string(box.left) + ", " + std::to_string(box.top) + ", " +
                          std::to_string(box.right) + ", " + std::to_string(box.bottom) +
-                         ") does not lie within the image of " + describe(upright) +
+                         ") does not lie within the image of " + dimensions(upright) +
                          " pixels: give left, top, right and bottom, the latter two just outside");
     }
 }
@@ -34,7 +28,7 @@ void check_crop(const Box& box, Size upright) {
 void check_resized(Size size) {
     constexpr int kMost = 1 << 29;
     if (size.width > kMost || size.height > kMost) {
-        throw MediaError("the image would be resized to " + describe(size) +
+        throw MediaError("the image would be resized to " + dimensions(size) +
                          " pixels, before it is cropped; sides up to " + std::to_string(kMost) + " are accepted");
     }
 }

@@ -4,7 +4,7 @@
 
 #include "core/geometry.h"
 #include "image/resize/resizer.h"
-#include "image/write/row_writer.h"
+#include "image/write/pixel_writers.h"
 #include "media/options.h"
 #include "media/place.h"
 

@@ -1,6 +1,5 @@
 #include "image/planes/plane_kernels.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "image/resize/kernels.h"

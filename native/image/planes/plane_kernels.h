@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "core/geometry.h"
-#include "core/sinks.h"
 #include "image/resize/resample_table.h"
+#include "media/place.h"
 
 namespace spdl {
 

@@ -1,9 +1,7 @@
 #include "image/planes/yuv_resizer.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "image/planes/plane_kernels.h"
 #include "image/resize/kernels.h"
 
 namespace spdl {

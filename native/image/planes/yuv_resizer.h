@@ -9,7 +9,7 @@
 #include "image/planes/plane_kernels.h"
 #include "image/resize/resample_table.h"
 #include "image/resize/resizer.h"
-#include "image/write/row_writer.h"
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 

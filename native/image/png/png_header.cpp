@@ -1,10 +1,8 @@
 #include "image/png/png_header.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
-#include "core/bytes.h"
 #include "core/errors.h"
 #include "core/file_parts.h"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/geometry.h"
-#include "image/resize/kernels.h"
 #include "image/write/pixel_writers.h"
 
 namespace spdl {

@@ -8,10 +8,9 @@
 
 #include "core/buffer.h"
 #include "core/geometry.h"
-#include "core/sinks.h"
 #include "image/resize/kernels.h"
 #include "image/resize/resample_table.h"
-#include "image/write/row_writer.h"
+#include "image/write/pixel_writers.h"
 #include "media/pixel_format.h"
 #include "media/place.h"
 

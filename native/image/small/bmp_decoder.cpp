@@ -12,6 +12,7 @@
 #include "media/decoder.h"
 
 namespace spdl {
+namespace {
 
 enum class BmpKind {
     kIndices,  // Of 1, 4 or 8 bits.
@@ -39,13 +40,6 @@ struct BmpHeader {
     // Rows begin at multiples of four bytes.
     [[nodiscard]] std::size_t row_bytes() const { return (static_cast<std::size_t>(size.width) * bits + 31) / 32 * 4; }
 };
-
-// Reads the headers that Pillow knows. Throws MediaError for others, and for pixels that it does not know.
-BmpHeader read_bmp_header(Bytes bmp);
-
-[[noreturn]] void refuse_bmp(const char* what);
-
-namespace {
 
 constexpr std::size_t kFileHeader = 14;
 constexpr std::size_t kOldHeader = 12;
@@ -105,7 +99,7 @@ Fields read_fields(Bytes bmp, BmpHeader& header) {
         }
     }
     if (header.size.width == 0 || header.size.height == 0) {
-        fail("its size is said to be " + std::to_string(header.size.width) + "x" + std::to_string(header.size.height));
+        fail("its size is said to be " + dimensions(header.size));
     }
     if (fields.colors == 0 && header.bits <= 8) {
         fields.colors = std::size_t{1} << header.bits;
@@ -209,12 +203,7 @@ void read_colors(Bytes bmp, const Fields& fields, BmpHeader& header) {
     }
 }
 
-}  // namespace
-
-void refuse_bmp(const char* what) {
-    fail(what);
-}
-
+// Reads the headers that Pillow knows. Throws MediaError for others, and for pixels that it does not know.
 BmpHeader read_bmp_header(Bytes bmp) {
     BmpHeader header;
     const Fields fields = read_fields(bmp, header);
@@ -252,23 +241,6 @@ BmpHeader read_bmp_header(Bytes bmp) {
     return header;
 }
 
-// Decodes BMP as Pillow does.
-class BmpDecoder final : public PackedDecoder {
-  protected:
-    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kBmp; }
-    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
-    StoredIds show_ids() override;
-    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
-    void forget() noexcept override;
-
-  private:
-    Bytes bytes_;
-    BmpHeader header_;
-    AlignedBuffer indices_;  // Of run lengths.
-};
-
-namespace {
-
 // Makes indices of run lengths, one byte each.
 class Runs {
   public:
@@ -293,7 +265,7 @@ class Runs {
                 skip((width_ - made_ % width_) % width_);
                 x_ = 0;
             } else if (what == 1) {
-                refuse_bmp("its run lengths end before its last row does");
+                fail("its run lengths end before its last row does");
             } else if (what == 2) {
                 const Bytes skipped = take(2);
                 skip(skipped[0] + skipped[1] * width_);
@@ -311,7 +283,7 @@ class Runs {
 
     Bytes take(std::size_t count) {
         if (rest_.size() < count) {
-            refuse_bmp("the data is truncated: its run lengths end early");
+            fail("the data is truncated: its run lengths end early");
         }
         const Bytes taken = rest_.first(count);
         rest_ = rest_.subspan(count);
@@ -420,61 +392,69 @@ void write_row(const BmpHeader& header, const std::uint8_t* row, int channels, s
     }
 }
 
+// Decodes BMP as Pillow does.
+class BmpDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kBmp; }
+
+    PackedShape describe(Bytes bytes, std::int64_t /*max_pixels*/) override {
+        header_ = read_bmp_header(bytes);
+        bytes_ = bytes;
+        return {header_.size, {header_.gray ? 1 : header_.has_alpha ? 4 : 3, 1}, "bmp"};
+    }
+
+    StoredIds show_ids() override {
+        if (header_.bits > 8) {
+            return {};
+        }
+        header_.gray = true;
+        for (std::size_t index = 0; index < header_.colors.size(); ++index) {
+            header_.colors[index].fill(static_cast<std::uint8_t>(index));
+        }
+        return {StoredIds::Kind::kIndices, 8};
+    }
+
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override {
+        const auto [width, height] = region.box.size();
+        const Bytes pixels = tail(bytes_, header_.pixels_at);
+        const std::uint8_t* row = pixels.data();
+        std::size_t step = header_.row_bytes();
+        if (header_.has_runs()) {
+            if (header_.pixels_at % 2 != 0) {
+                fail("its run lengths begin at an odd byte, from which not all readers count");
+            }
+            step = static_cast<std::size_t>(width);
+            indices_.reserve(step * static_cast<std::size_t>(height));
+            Runs(pixels, header_, indices_.data()).decode();
+            row = indices_.data();
+        } else {
+            // The last row need not be padded.
+            const std::size_t last = (static_cast<std::size_t>(width) * header_.bits + 7) / 8;
+            if (pixels.size() < step * (static_cast<std::size_t>(height) - 1) + last) {
+                throw MediaError("cannot decode the BMP: the data is truncated: its " + std::to_string(bytes_.size()) +
+                                 " bytes end before its picture does");
+            }
+        }
+        for (int y = 0; y < height; ++y, row += step) {
+            const int shown = header_.top_down ? y : height - 1 - y;
+            write_row(header_, row, region.format.channels, to + row_bytes * static_cast<std::size_t>(shown));
+        }
+    }
+
+    void forget() noexcept override {
+        bytes_ = {};
+        indices_.shrink();
+    }
+
+  private:
+    Bytes bytes_;
+    BmpHeader header_;
+    AlignedBuffer indices_;  // Of run lengths.
+};
+
 }  // namespace
 
-PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
-    header_ = read_bmp_header(bytes);
-    bytes_ = bytes;
-    return {header_.size, {header_.gray ? 1 : header_.has_alpha ? 4 : 3, 1}, "bmp"};
-}
-
-StoredIds BmpDecoder::show_ids() {
-    if (header_.bits > 8) {
-        return {};
-    }
-    header_.gray = true;
-    for (std::size_t index = 0; index < header_.colors.size(); ++index) {
-        header_.colors[index].fill(static_cast<std::uint8_t>(index));
-    }
-    return {StoredIds::Kind::kIndices, 8};
-}
-
-void BmpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
-    const auto [width, height] = region.box.size();
-    const Bytes pixels = tail(bytes_, header_.pixels_at);
-    const std::uint8_t* row = pixels.data();
-    std::size_t step = header_.row_bytes();
-    if (header_.has_runs()) {
-        if (header_.pixels_at % 2 != 0) {
-            refuse_bmp("its run lengths begin at an odd byte, from which not all readers count");
-        }
-        step = static_cast<std::size_t>(width);
-        indices_.reserve(step * static_cast<std::size_t>(height));
-        Runs(pixels, header_, indices_.data()).decode();
-        row = indices_.data();
-    } else {
-        // The last row need not be padded.
-        const std::size_t last = (static_cast<std::size_t>(width) * header_.bits + 7) / 8;
-        if (pixels.size() < step * (static_cast<std::size_t>(height) - 1) + last) {
-            throw MediaError("cannot decode the BMP: the data is truncated: its " + std::to_string(bytes_.size()) +
-                             " bytes end before its picture does");
-        }
-    }
-    for (int y = 0; y < height; ++y, row += step) {
-        const int shown = header_.top_down ? y : height - 1 - y;
-        write_row(header_, row, region.format.channels, to + row_bytes * static_cast<std::size_t>(shown));
-    }
-}
-
-void BmpDecoder::forget() noexcept {
-    bytes_ = {};
-    if (indices_.size() > kKeptBytes) {
-        indices_ = AlignedBuffer();
-    }
-}
-
 extern const Backend bmp_backend;
-const Backend bmp_backend{"bmp", "decodes BMP only, without FFmpeg's options",
-                          []() -> std::unique_ptr<Decoder> { return std::make_unique<BmpDecoder>(); }};
+const Backend bmp_backend{"bmp", "decodes BMP only, without FFmpeg's options", make_decoder<BmpDecoder>};
 
 }  // namespace spdl

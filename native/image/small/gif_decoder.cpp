@@ -13,15 +13,10 @@
 #include "media/decoder.h"
 
 namespace spdl {
+namespace {
 
 // How many bytes after those that are wanted may be written.
-inline constexpr std::size_t kLzwSlack = 8;
-
-// Decodes the LZW codes of a GIF until `wanted` bytes are made, and returns how many were; nothing if a code means
-// nothing. `bits` is the size of the bytes, 1 to 11; the lower eight are kept.
-std::optional<std::size_t> decode_gif_lzw(Bytes codes, unsigned bits, std::uint8_t* to, std::size_t wanted);
-
-namespace {
+constexpr std::size_t kLzwSlack = 8;
 
 constexpr unsigned kMostBits = 12;
 
@@ -86,8 +81,8 @@ struct String {
     std::size_t length;
 };
 
-}  // namespace
-
+// Decodes the LZW codes of a GIF until `wanted` bytes are made, and returns how many were; nothing if a code means
+// nothing. `bits` is the size of the bytes, 1 to 11; the lower eight are kept.
 std::optional<std::size_t> decode_gif_lzw(Bytes bytes, unsigned bits, std::uint8_t* to, std::size_t wanted) {
     const unsigned clear = 1U << bits;
     const unsigned end = clear + 1;
@@ -144,27 +139,6 @@ struct GifPicture {
     unsigned bits = 0;  // Of a pixel's LZW code.
     Bytes data;         // The parts of the codes, and what follows.
 };
-
-// Decodes the first picture of a GIF as Pillow does: the screen is as large as the picture needs, what lies beside it
-// has the transparent colour, or else the first, and pixels without a colour are black.
-class GifDecoder final : public PackedDecoder {
-  protected:
-    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kGif; }
-    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
-    StoredIds show_ids() override;
-    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
-    void forget() noexcept override;
-
-  private:
-    // Decodes the picture to one byte per pixel, in the order in which its rows are stored.
-    void decode_indices();
-
-    GifPicture picture_;
-    std::vector<std::uint8_t> codes_;
-    AlignedBuffer indices_;
-};
-
-namespace {
 
 // As https://www.w3.org/Graphics/GIF/spec-gif89a.txt has them.
 constexpr std::size_t kScreenSize = 13;  // The signature and the logical screen's descriptor.
@@ -306,95 +280,105 @@ void write_row(const Pixels& pixels, const std::uint8_t* indices, std::size_t co
     }
 }
 
+// Decodes the first picture of a GIF as Pillow does: the screen is as large as the picture needs, what lies beside it
+// has the transparent colour, or else the first, and pixels without a colour are black.
+class GifDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kGif; }
+
+    PackedShape describe(Bytes bytes, std::int64_t /*max_pixels*/) override {
+        picture_ = read_picture(bytes);
+        const int colors = picture_.colors.empty() ? 1 : 3;
+        return {picture_.screen, {colors + (picture_.transparent ? 1 : 0), 1}, "gif"};
+    }
+
+    StoredIds show_ids() override {
+        picture_.colors = {};
+        return {StoredIds::Kind::kIndices, 8};
+    }
+
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override {
+        decode_indices();
+        const Pixels pixels = pixels_of(picture_, region.format);
+        const auto write = std::array{write_row<1>, write_row<2>, write_row<3>,
+                                      write_row<4>}[static_cast<std::size_t>(region.format.channels) - 1];
+        const auto screen_width = static_cast<std::size_t>(picture_.screen.width);
+        if (picture_.box != whole(picture_.screen)) {
+            const std::vector<std::uint8_t> beside(screen_width, picture_.transparent.value_or(0));
+            for (int y = 0; y < picture_.screen.height; ++y) {
+                write(pixels, beside.data(), screen_width, to + row_bytes * static_cast<std::size_t>(y));
+            }
+        }
+        struct Pass {
+            int first;
+            int step;
+        };
+        constexpr std::array<Pass, 4> kPasses = {{{0, 8}, {4, 8}, {2, 4}, {1, 2}}};
+        constexpr std::array<Pass, 1> kPlain = {{{0, 1}}};
+        const auto [width, height] = picture_.box.size();
+        const std::uint8_t* row = indices_.data();
+        to += region.format.pixel_bytes() * static_cast<std::size_t>(picture_.box.left);
+        for (const auto& [first, step] : picture_.interlaced ? std::span<const Pass>(kPasses) : kPlain) {
+            for (int y = first; y < height; y += step, row += width) {
+                write(pixels, row, static_cast<std::size_t>(width),
+                      to + row_bytes * static_cast<std::size_t>(picture_.box.top + y));
+            }
+        }
+    }
+
+    void forget() noexcept override {
+        picture_ = {};
+        if (codes_.capacity() > kKeptBytes) {
+            codes_ = {};
+        }
+        indices_.shrink();
+    }
+
+  private:
+    // Decodes the picture to one byte per pixel, in the order in which its rows are stored.
+    void decode_indices() {
+        const Size size = picture_.box.size();
+        const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
+        const std::size_t codes = picture_.data.size() * 8 / (picture_.bits + 1);
+        if (pixels / kMostBytes > codes) {
+            fail("its " + std::to_string(picture_.data.size()) + " bytes cannot hold its " + std::to_string(pixels) +
+                 " pixels");
+        }
+        codes_.clear();
+        bool cut = true;
+        // Parts that are not all there do not count, as in Pillow.
+        for (Bytes rest = picture_.data; !rest.empty();) {
+            const std::size_t length = rest[0];
+            if (length == 0) {
+                cut = false;
+                break;
+            }
+            if (length >= rest.size()) {
+                break;
+            }
+            const Bytes part = rest.subspan(1, length);
+            codes_.insert(codes_.end(), part.begin(), part.end());
+            rest = rest.subspan(1 + length);
+        }
+        indices_.reserve(pixels + kLzwSlack);
+        const std::optional<std::size_t> made = decode_gif_lzw(codes_, picture_.bits, indices_.data(), pixels);
+        if (!made) {
+            fail("the codes of its pixels are damaged");
+        }
+        if (*made < pixels) {
+            fail((cut ? "the data is truncated: its codes stand for " : "its codes stand for ") +
+                 std::to_string(*made) + " of its " + std::to_string(pixels) + " pixels");
+        }
+    }
+
+    GifPicture picture_;
+    std::vector<std::uint8_t> codes_;
+    AlignedBuffer indices_;
+};
+
 }  // namespace
 
-PackedShape GifDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
-    picture_ = read_picture(bytes);
-    const int colors = picture_.colors.empty() ? 1 : 3;
-    return {picture_.screen, {colors + (picture_.transparent ? 1 : 0), 1}, "gif"};
-}
-
-StoredIds GifDecoder::show_ids() {
-    picture_.colors = {};
-    return {StoredIds::Kind::kIndices, 8};
-}
-
-void GifDecoder::decode_indices() {
-    const Size size = picture_.box.size();
-    const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
-    const std::size_t codes = picture_.data.size() * 8 / (picture_.bits + 1);
-    if (pixels / kMostBytes > codes) {
-        fail("its " + std::to_string(picture_.data.size()) + " bytes cannot hold its " + std::to_string(pixels) +
-             " pixels");
-    }
-    codes_.clear();
-    bool cut = true;
-    // Parts that are not all there do not count, as in Pillow.
-    for (Bytes rest = picture_.data; !rest.empty();) {
-        const std::size_t length = rest[0];
-        if (length == 0) {
-            cut = false;
-            break;
-        }
-        if (length >= rest.size()) {
-            break;
-        }
-        const Bytes part = rest.subspan(1, length);
-        codes_.insert(codes_.end(), part.begin(), part.end());
-        rest = rest.subspan(1 + length);
-    }
-    indices_.reserve(pixels + kLzwSlack);
-    const std::optional<std::size_t> made = decode_gif_lzw(codes_, picture_.bits, indices_.data(), pixels);
-    if (!made) {
-        fail("the codes of its pixels are damaged");
-    }
-    if (*made < pixels) {
-        fail((cut ? "the data is truncated: its codes stand for " : "its codes stand for ") + std::to_string(*made) +
-             " of its " + std::to_string(pixels) + " pixels");
-    }
-}
-
-void GifDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
-    decode_indices();
-    const Pixels pixels = pixels_of(picture_, region.format);
-    const auto write = std::array{write_row<1>, write_row<2>, write_row<3>,
-                                  write_row<4>}[static_cast<std::size_t>(region.format.channels) - 1];
-    const auto screen_width = static_cast<std::size_t>(picture_.screen.width);
-    if (picture_.box != whole(picture_.screen)) {
-        const std::vector<std::uint8_t> beside(screen_width, picture_.transparent.value_or(0));
-        for (int y = 0; y < picture_.screen.height; ++y) {
-            write(pixels, beside.data(), screen_width, to + row_bytes * static_cast<std::size_t>(y));
-        }
-    }
-    struct Pass {
-        int first;
-        int step;
-    };
-    constexpr std::array<Pass, 4> kPasses = {{{0, 8}, {4, 8}, {2, 4}, {1, 2}}};
-    constexpr std::array<Pass, 1> kPlain = {{{0, 1}}};
-    const auto [width, height] = picture_.box.size();
-    const std::uint8_t* row = indices_.data();
-    to += region.format.pixel_bytes() * static_cast<std::size_t>(picture_.box.left);
-    for (const auto& [first, step] : picture_.interlaced ? std::span<const Pass>(kPasses) : kPlain) {
-        for (int y = first; y < height; y += step, row += width) {
-            write(pixels, row, static_cast<std::size_t>(width),
-                  to + row_bytes * static_cast<std::size_t>(picture_.box.top + y));
-        }
-    }
-}
-
-void GifDecoder::forget() noexcept {
-    picture_ = {};
-    if (codes_.capacity() > kKeptBytes) {
-        codes_ = {};
-    }
-    if (indices_.size() > kKeptBytes) {
-        indices_ = AlignedBuffer();
-    }
-}
-
 extern const Backend gif_backend;
-const Backend gif_backend{"gif", "decodes GIF only, without FFmpeg's options",
-                          []() -> std::unique_ptr<Decoder> { return std::make_unique<GifDecoder>(); }};
+const Backend gif_backend{"gif", "decodes GIF only, without FFmpeg's options", make_decoder<GifDecoder>};
 
 }  // namespace spdl

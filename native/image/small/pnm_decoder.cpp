@@ -12,6 +12,7 @@
 #include "media/decoder.h"
 
 namespace spdl {
+namespace {
 
 // The first picture of a PBM, PGM or PPM.
 struct PnmPicture {
@@ -34,21 +35,6 @@ struct PnmPicture {
         return is_bits() ? (row_samples() + 7) / 8 : row_samples() * static_cast<std::size_t>(sample_bytes());
     }
 };
-
-// Decodes PBM, PGM and PPM as Pillow does: samples are scaled to 255 or 65535.
-class PnmDecoder final : public PackedDecoder {
-  protected:
-    [[nodiscard]] bool takes(ImageFormat format) const noexcept override;
-    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
-    StoredIds show_ids() override;
-    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
-    void forget() noexcept override { picture_ = {}; }
-
-  private:
-    PnmPicture picture_;
-};
-
-namespace {
 
 // As https://netpbm.sourceforge.net/doc/ has them.
 constexpr std::uint32_t kMostLevels = 65535;
@@ -229,58 +215,66 @@ void check_size(const PnmPicture& picture) {
     }
 }
 
+// Decodes PBM, PGM and PPM as Pillow does: samples are scaled to 255 or 65535.
+class PnmDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override {
+        return format == ImageFormat::kPbm || format == ImageFormat::kPgm || format == ImageFormat::kPpm;
+    }
+
+    PackedShape describe(Bytes bytes, std::int64_t /*max_pixels*/) override {
+        picture_ = read_header(bytes);
+        constexpr const char* kCodecs[] = {"pbm", "pgm", "ppm"};
+        return {picture_.size, {picture_.channels(), picture_.sample_bytes()}, kCodecs[(picture_.kind - 1) % 3]};
+    }
+
+    // Bits are not levels: 1 is black.
+    StoredIds show_ids() override {
+        picture_.unscaled = picture_.channels() == 1 && !picture_.is_bits();
+        return picture_.unscaled ? StoredIds{StoredIds::Kind::kLevels, 8 * picture_.sample_bytes()} : StoredIds();
+    }
+
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override {
+        const int height = region.box.size().height;
+        check_size(picture_);
+        const std::uint8_t* from = picture_.samples.data();
+        if (!picture_.is_text() && picture_.levels == kByteLevels) {
+            for (int y = 0; y < height; ++y, to += row_bytes, from += picture_.row_bytes()) {
+                std::memcpy(to, from, picture_.row_bytes());
+            }
+            return;
+        }
+        std::array<std::uint8_t, kByteLevels + 1> levels;
+        for (std::uint16_t sample = 0; sample < levels.size(); ++sample) {
+            levels[sample] =
+                static_cast<std::uint8_t>(picture_.unscaled ? sample : scaled(sample, picture_.levels, kByteLevels));
+        }
+        Reader reader(picture_.samples);
+        std::vector<std::uint16_t> row(picture_.row_samples());
+        for (int y = 0; y < height; ++y, to += row_bytes) {
+            if (picture_.is_text()) {
+                read_text(picture_, reader, row);
+            } else {
+                read_binary(picture_, from, row);
+                from += picture_.row_bytes();
+            }
+            if (picture_.sample_bytes() == 1) {
+                write_narrow(levels, row, to);
+            } else {
+                write_wide(picture_, row, region.format.sample_bytes, to);
+            }
+        }
+    }
+
+    void forget() noexcept override { picture_ = {}; }
+
+  private:
+    PnmPicture picture_;
+};
+
 }  // namespace
 
-bool PnmDecoder::takes(ImageFormat format) const noexcept {
-    return format == ImageFormat::kPbm || format == ImageFormat::kPgm || format == ImageFormat::kPpm;
-}
-
-PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
-    picture_ = read_header(bytes);
-    constexpr const char* kCodecs[] = {"pbm", "pgm", "ppm"};
-    return {picture_.size, {picture_.channels(), picture_.sample_bytes()}, kCodecs[(picture_.kind - 1) % 3]};
-}
-
-// Bits are not levels: 1 is black.
-StoredIds PnmDecoder::show_ids() {
-    picture_.unscaled = picture_.channels() == 1 && !picture_.is_bits();
-    return picture_.unscaled ? StoredIds{StoredIds::Kind::kLevels, 8 * picture_.sample_bytes()} : StoredIds();
-}
-
-void PnmDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
-    const int height = region.box.size().height;
-    check_size(picture_);
-    const std::uint8_t* from = picture_.samples.data();
-    if (!picture_.is_text() && picture_.levels == kByteLevels) {
-        for (int y = 0; y < height; ++y, to += row_bytes, from += picture_.row_bytes()) {
-            std::memcpy(to, from, picture_.row_bytes());
-        }
-        return;
-    }
-    std::array<std::uint8_t, kByteLevels + 1> levels;
-    for (std::uint16_t sample = 0; sample < levels.size(); ++sample) {
-        levels[sample] =
-            static_cast<std::uint8_t>(picture_.unscaled ? sample : scaled(sample, picture_.levels, kByteLevels));
-    }
-    Reader reader(picture_.samples);
-    std::vector<std::uint16_t> row(picture_.row_samples());
-    for (int y = 0; y < height; ++y, to += row_bytes) {
-        if (picture_.is_text()) {
-            read_text(picture_, reader, row);
-        } else {
-            read_binary(picture_, from, row);
-            from += picture_.row_bytes();
-        }
-        if (picture_.sample_bytes() == 1) {
-            write_narrow(levels, row, to);
-        } else {
-            write_wide(picture_, row, region.format.sample_bytes, to);
-        }
-    }
-}
-
 extern const Backend pnm_backend;
-const Backend pnm_backend{"pnm", "decodes PBM, PGM and PPM only, without FFmpeg's options",
-                          []() -> std::unique_ptr<Decoder> { return std::make_unique<PnmDecoder>(); }};
+const Backend pnm_backend{"pnm", "decodes PBM, PGM and PPM only, without FFmpeg's options", make_decoder<PnmDecoder>};
 
 }  // namespace spdl

@@ -9,19 +9,6 @@
 #include "media/decoder.h"
 
 namespace spdl {
-
-// Decodes QOI as Pillow does. The mark at the end may be missing.
-class QoiDecoder final : public PackedDecoder {
-  protected:
-    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kQoi; }
-    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
-    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
-    void forget() noexcept override { bytes_ = {}; }
-
-  private:
-    Bytes bytes_;
-};
-
 namespace {
 
 // As https://qoiformat.org/qoi-specification.pdf has it.
@@ -93,40 +80,50 @@ class Chunks {
     unsigned run_ = 0;
 };
 
-}  // namespace
+// Decodes QOI as Pillow does. The mark at the end may be missing.
+class QoiDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kQoi; }
 
-PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
-    if (bytes.size() < kHeader) {
-        fail_truncated(bytes);
+    PackedShape describe(Bytes bytes, std::int64_t /*max_pixels*/) override {
+        if (bytes.size() < kHeader) {
+            fail_truncated(bytes);
+        }
+        const std::uint32_t width = read_integer(bytes, 4, 4, false);
+        const std::uint32_t height = read_integer(bytes, 8, 4, false);
+        constexpr std::uint32_t kMostSide = std::numeric_limits<int>::max();
+        if (width == 0 || height == 0 || width > kMostSide || height > kMostSide) {
+            throw MediaError("cannot decode the QOI: its size is said to be " + std::to_string(width) + "x" +
+                             std::to_string(height));
+        }
+        bytes_ = bytes;
+        return {{static_cast<int>(width), static_cast<int>(height)}, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
     }
-    const std::uint32_t width = read_integer(bytes, 4, 4, false);
-    const std::uint32_t height = read_integer(bytes, 8, 4, false);
-    constexpr std::uint32_t kMostSide = std::numeric_limits<int>::max();
-    if (width == 0 || height == 0 || width > kMostSide || height > kMostSide) {
-        throw MediaError("cannot decode the QOI: its size is said to be " + std::to_string(width) + "x" +
-                         std::to_string(height));
-    }
-    bytes_ = bytes;
-    return {{static_cast<int>(width), static_cast<int>(height)}, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
-}
 
-void QoiDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
-    const std::size_t step = region.format.pixel_bytes();
-    const auto [width, height] = region.box.size();
-    if (static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) / kMostPixels > bytes_.size()) {
-        fail_truncated(bytes_);
-    }
-    Chunks chunks(bytes_);
-    for (int y = 0; y < height; ++y, to += row_bytes) {
-        std::uint8_t* pixel = to;
-        for (int x = 0; x < width; ++x, pixel += step) {
-            std::memcpy(pixel, chunks.next().data(), step);
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override {
+        const std::size_t step = region.format.pixel_bytes();
+        const auto [width, height] = region.box.size();
+        if (static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) / kMostPixels > bytes_.size()) {
+            fail_truncated(bytes_);
+        }
+        Chunks chunks(bytes_);
+        for (int y = 0; y < height; ++y, to += row_bytes) {
+            std::uint8_t* pixel = to;
+            for (int x = 0; x < width; ++x, pixel += step) {
+                std::memcpy(pixel, chunks.next().data(), step);
+            }
         }
     }
-}
+
+    void forget() noexcept override { bytes_ = {}; }
+
+  private:
+    Bytes bytes_;
+};
+
+}  // namespace
 
 extern const Backend qoi_backend;
-const Backend qoi_backend{"qoi", "decodes QOI only, without FFmpeg's options",
-                          []() -> std::unique_ptr<Decoder> { return std::make_unique<QoiDecoder>(); }};
+const Backend qoi_backend{"qoi", "decodes QOI only, without FFmpeg's options", make_decoder<QoiDecoder>};
 
 }  // namespace spdl

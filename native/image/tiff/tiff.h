@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "core/file_parts.h"
 #include "core/geometry.h"
+#include "core/non_copyable.h"
 #include "media/decoder.h"
 #include "media/pixel_format.h"
 
@@ -19,13 +20,11 @@ namespace spdl {
 
 // A TIFF in memory, opened by libtiff, at the picture to decode: the page whose directory is named, or the first one,
 // or if that is marked as a smaller version, the one below it.
-class TiffFile {
+class TiffFile : NonCopyable {
   public:
     // `max_pixels` bounds the memory that libtiff allocates for itself. Throws MediaError.
     TiffFile(Bytes bytes, std::optional<std::uint64_t> page, std::int64_t max_pixels);
     ~TiffFile();
-    TiffFile(const TiffFile&) = delete;
-    TiffFile& operator=(const TiffFile&) = delete;
 
     [[nodiscard]] TIFF* get() const noexcept { return tiff_; }
     [[nodiscard]] Bytes bytes() const noexcept { return memory_.bytes; }

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
 
 #include "core/errors.h"
 #include "core/file_parts.h"
+#include "core/non_copyable.h"
 #include "image/tiff/tiff.h"
 #include "media/decoder.h"
 #include "media/image_format.h"
@@ -66,16 +66,12 @@ bool has_more_pages(Bytes bytes) {
     }
 }
 
-Box overlap(const Box& a, const Box& b) {
-    return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
-}
-
 std::size_t size_of(int count) {
     return static_cast<std::size_t>(count);
 }
 
 // The allocations of libtiff's own conversion.
-class Conversion {
+class Conversion : NonCopyable {
   public:
     explicit Conversion(const TiffFile& file) {
         constexpr int kStopAtErrors = 1;
@@ -87,8 +83,6 @@ class Conversion {
         image_.req_orientation = ORIENTATION_TOPLEFT;
     }
     ~Conversion() { TIFFRGBAImageEnd(&image_); }
-    Conversion(const Conversion&) = delete;
-    Conversion& operator=(const Conversion&) = delete;
 
     bool read(int top, int width, int rows, std::uint32_t* to) {
         image_.row_offset = top;
@@ -137,11 +131,8 @@ StoredIds TiffDecoder::show_ids() {
 
 void TiffDecoder::forget() noexcept {
     file_.reset();
-    for (AlignedBuffer* const buffer : {&chunk_, &samples_}) {
-        if (buffer->size() > kKeptBytes) {
-            *buffer = AlignedBuffer();
-        }
-    }
+    chunk_.shrink();
+    samples_.shrink();
 }
 
 Box TiffDecoder::decodable(int /*eighths*/, const Box& wanted) const {
@@ -294,7 +285,7 @@ void TiffDecoder::decode_samples(const Chunks& chunks, const Output& output) {
         for (int x = output.box.left / chunks.size.width * chunks.size.width; x < output.box.right; x = right) {
             right = x + std::min(chunks.size.width, size.width - x);
             const Box chunk{x, y, right, bottom};
-            const Box box = overlap(chunk, output.box);
+            const Box box = common(chunk, output.box);
             if (plain && box == chunk) {
                 Chunks rows = chunks;
                 rows.bytes = chunks.row_bytes * size_of(bottom - y);
@@ -333,7 +324,6 @@ void TiffDecoder::convert(const Chunks& chunks, const Output& output) {
 }
 
 extern const Backend libtiff_backend;
-const Backend libtiff_backend{"libtiff", "decodes TIFF only, without FFmpeg's options",
-                              []() -> std::unique_ptr<Decoder> { return std::make_unique<TiffDecoder>(); }};
+const Backend libtiff_backend{"libtiff", "decodes TIFF only, without FFmpeg's options", make_decoder<TiffDecoder>};
 
 }  // namespace spdl

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <string_view>
 
 #include "core/errors.h"
@@ -95,9 +94,7 @@ std::int64_t most_tiff_bytes(std::int64_t max_pixels) {
 TiffFile::TiffFile(Bytes bytes, std::optional<std::uint64_t> page, std::int64_t max_pixels) {
     memory_.bytes = bytes;
     const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
-    if (!options) {
-        throw std::bad_alloc();
-    }
+    require_memory(options != nullptr);
     TIFFOpenOptionsSetErrorHandlerExtR(options.get(), hear_error, &memory_);
     TIFFOpenOptionsSetWarningHandlerExtR(options.get(), hear_warning, &memory_);
     const std::int64_t most = most_tiff_bytes(max_pixels);

@@ -226,57 +226,6 @@ void read_colors(const TiffFile& file, TiffPicture& picture, std::uint16_t compr
     }
 }
 
-}  // namespace
-
-int TiffPicture::color_samples() const {
-    switch (colors) {
-        case TiffColors::kRgb:
-        case TiffColors::kYcbcr:
-            return 3;
-        case TiffColors::kCmyk:
-            return 4;
-        default:
-            return 1;
-    }
-}
-
-TiffPicture read_tiff_picture(const TiffFile& file) {
-    constexpr int kByte = 8;
-    TiffPicture picture;
-    picture.size = {side(file, TIFFTAG_IMAGEWIDTH), side(file, TIFFTAG_IMAGELENGTH)};
-    picture.bits = file.value<std::uint16_t>(TIFFTAG_BITSPERSAMPLE, 1);
-    picture.samples = file.value<std::uint16_t>(TIFFTAG_SAMPLESPERPIXEL, 1);
-    picture.planar = file.value<std::uint16_t>(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
-    const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
-    check_compression(compression);
-    check_entries(file);
-    if (picture.samples > 1 && !file.has(TIFFTAG_BITSPERSAMPLE)) {
-        file.fail("it does not say how many bits its samples have");
-    }
-    read_colors(file, picture, compression);
-    find_alpha(file, picture);
-    read_numbers(file, picture);
-    if (picture.colors == TiffColors::kPalette) {
-        read_palette(file, picture);
-    }
-    constexpr std::uint16_t kWhole[] = {COMPRESSION_NONE,    COMPRESSION_LZW,      COMPRESSION_ADOBE_DEFLATE,
-                                        COMPRESSION_DEFLATE, COMPRESSION_PACKBITS, COMPRESSION_ZSTD,
-                                        COMPRESSION_PIXARLOG};
-    picture.deflated = compression == COMPRESSION_ADOBE_DEFLATE || compression == COMPRESSION_DEFLATE;
-    if (picture.deflated) {
-        TIFFSetField(file.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
-    }
-    picture.may_end_early = std::ranges::find(kWhole, compression) == std::end(kWhole);
-    picture.lossy = compression == COMPRESSION_JPEG || compression == COMPRESSION_OJPEG;
-    const bool colored = picture.colors != TiffColors::kGray;
-    const bool wide = picture.numbers == TiffNumbers::kUnsigned && picture.bits > kByte && picture.bits <= 2 * kByte &&
-                      picture.colors != TiffColors::kYcbcr;
-    picture.format = {(colored ? 3 : 1) + (picture.alpha > 0 ? 1 : 0), wide ? 2 : 1};
-    return picture;
-}
-
-namespace {
-
 // Returns how many bytes of pixels a byte of data is at most.
 double most_of_a_byte(std::uint16_t compression, double row_bytes) {
     switch (compression) {
@@ -298,34 +247,6 @@ double most_of_a_byte(std::uint16_t compression, double row_bytes) {
             return 1 << 16;  // A block of zstd's has four bytes or more, and is up to 128 KiB.
     }
 }
-
-}  // namespace
-
-void check_tiff_data(const TiffFile& file, const TiffPicture& picture) {
-    TIFF* const tiff = file.get();
-    const bool tiled = TIFFIsTiled(tiff) != 0;
-    const std::uint32_t count = tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
-    const std::uint64_t size = file.bytes().size();
-    double held = 0;
-    // Each that is there has an entry in the file.
-    for (std::uint32_t i = 0; i < std::min<std::uint64_t>(count, size); ++i) {
-        const std::uint64_t from = std::min(TIFFGetStrileOffset(tiff, i), size);
-        held += static_cast<double>(std::min(TIFFGetStrileByteCount(tiff, i), size - from));
-    }
-    const auto rows = static_cast<std::uint32_t>(picture.size.height);
-    const double needed =
-        tiled ? static_cast<double>(TIFFTileSize64(tiff)) * count
-              : static_cast<double>(TIFFVStripSize64(tiff, rows)) * (picture.planar ? picture.samples : 1);
-    const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
-    if (held * most_of_a_byte(compression, static_cast<double>(TIFFScanlineSize64(tiff))) < needed) {
-        const std::string parts = tiled ? "tiles" : "strips";
-        file.fail("its " + parts + " are missing, or end early: there are " +
-                  std::to_string(static_cast<std::uint64_t>(held)) + " bytes in the file for " +
-                  std::to_string(static_cast<std::uint64_t>(needed)) + " bytes of pixels");
-    }
-}
-
-namespace {
 
 // Every sample is stored as its difference from the previous pixel's.
 template <std::size_t kSamples, typename Sample>
@@ -364,46 +285,6 @@ void swap_bytes(std::uint8_t* samples, std::size_t bytes, int bits) {
             return;
     }
 }
-
-}  // namespace
-
-bool inflate_tiff(const TiffFile& file, const TiffPicture& picture, std::uint32_t number, std::size_t row_bytes,
-                  std::size_t row_count, std::uint8_t* to) {
-    constexpr std::size_t kMostSamples = 4;
-    const std::size_t samples = picture.planar ? 1 : static_cast<std::size_t>(picture.samples);
-    if (!picture.deflated) {
-        return false;
-    }
-    const auto predictor = file.value<std::uint16_t>(TIFFTAG_PREDICTOR, PREDICTOR_NONE);
-    const bool added =
-        predictor == PREDICTOR_HORIZONTAL && (picture.bits == 8 || picture.bits == 16) && samples <= kMostSamples;
-    if ((predictor != PREDICTOR_NONE && !added) ||
-        file.value<std::uint16_t>(TIFFTAG_FILLORDER, FILLORDER_MSB2LSB) != FILLORDER_MSB2LSB) {
-        return false;
-    }
-    const std::uint64_t begin = TIFFGetStrileOffset(file.get(), number);
-    const std::uint64_t size = TIFFGetStrileByteCount(file.get(), number);
-    const Bytes bytes = file.bytes();
-    if (size == 0 || begin > bytes.size() || size > bytes.size() - begin) {
-        return false;
-    }
-    const std::size_t room = row_bytes * row_count;
-    if (libdeflate_zlib_decompress(decompressor(), bytes.data() + begin, size, to, room, nullptr) !=
-        LIBDEFLATE_SUCCESS) {
-        return false;
-    }
-    if (TIFFIsByteSwapped(file.get()) != 0) {
-        swap_bytes(to, room, picture.bits);
-    }
-    if (added && picture.bits == 8) {
-        add_up_rows<std::uint8_t>(to, row_bytes, row_count, samples);
-    } else if (added) {
-        add_up_rows<std::uint16_t>(to, row_bytes, row_count, samples);
-    }
-    return true;
-}
-
-namespace {
 
 constexpr std::uint32_t kMostByte = 255;
 
@@ -500,29 +381,14 @@ void invert_ink(const Sample* ink, Sample* to) {
     }
 }
 
-// Pillow's parts of colours that chroma has, in 64ths of a level.
-constexpr std::array<int, 256> chroma_parts(double factor) {
-    std::array<int, 256> parts{};
-    for (int level = 0; level < 256; ++level) {
-        parts[static_cast<std::size_t>(level)] = static_cast<int>(factor * (level - 128) * 64 + 0.5);
-    }
-    return parts;
-}
-
 template <typename Sample>
 void make_rgb(const Sample* ycbcr, Sample* to) {
-    static constexpr auto kRed = chroma_parts(1.402);
-    static constexpr auto kGreenOfBlue = chroma_parts(-0.34414);
-    static constexpr auto kGreenOfRed = chroma_parts(-0.71414);
-    static constexpr auto kBlue = chroma_parts(1.772);
-    const auto level = [=](int part) {
-        return static_cast<Sample>(std::clamp(ycbcr[0] + (part >> 6), 0, static_cast<int>(kMostByte)));
-    };
-    const auto blue = static_cast<std::uint8_t>(ycbcr[1]);
-    const auto red = static_cast<std::uint8_t>(ycbcr[2]);
-    to[0] = level(kRed[red]);
-    to[1] = level(kGreenOfBlue[blue] + kGreenOfRed[red]);
-    to[2] = level(kBlue[blue]);
+    // Only samples of a byte are read so.
+    const auto byte = [=](int i) { return static_cast<std::uint8_t>(ycbcr[i]); };
+    const auto [red, green, blue] = color_of_ycc(byte(0), byte(1), byte(2));
+    to[0] = red;
+    to[1] = green;
+    to[2] = blue;
 }
 
 template <typename Sample>
@@ -556,6 +422,113 @@ void take_few(const TiffRow& from, Sample* to, std::size_t step) {
 }
 
 }  // namespace
+
+int TiffPicture::color_samples() const {
+    switch (colors) {
+        case TiffColors::kRgb:
+        case TiffColors::kYcbcr:
+            return 3;
+        case TiffColors::kCmyk:
+            return 4;
+        default:
+            return 1;
+    }
+}
+
+TiffPicture read_tiff_picture(const TiffFile& file) {
+    constexpr int kByte = 8;
+    TiffPicture picture;
+    picture.size = {side(file, TIFFTAG_IMAGEWIDTH), side(file, TIFFTAG_IMAGELENGTH)};
+    picture.bits = file.value<std::uint16_t>(TIFFTAG_BITSPERSAMPLE, 1);
+    picture.samples = file.value<std::uint16_t>(TIFFTAG_SAMPLESPERPIXEL, 1);
+    picture.planar = file.value<std::uint16_t>(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
+    const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+    check_compression(compression);
+    check_entries(file);
+    if (picture.samples > 1 && !file.has(TIFFTAG_BITSPERSAMPLE)) {
+        file.fail("it does not say how many bits its samples have");
+    }
+    read_colors(file, picture, compression);
+    find_alpha(file, picture);
+    read_numbers(file, picture);
+    if (picture.colors == TiffColors::kPalette) {
+        read_palette(file, picture);
+    }
+    constexpr std::uint16_t kWhole[] = {COMPRESSION_NONE,    COMPRESSION_LZW,      COMPRESSION_ADOBE_DEFLATE,
+                                        COMPRESSION_DEFLATE, COMPRESSION_PACKBITS, COMPRESSION_ZSTD,
+                                        COMPRESSION_PIXARLOG};
+    picture.deflated = compression == COMPRESSION_ADOBE_DEFLATE || compression == COMPRESSION_DEFLATE;
+    if (picture.deflated) {
+        TIFFSetField(file.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
+    }
+    picture.may_end_early = std::ranges::find(kWhole, compression) == std::end(kWhole);
+    picture.lossy = compression == COMPRESSION_JPEG || compression == COMPRESSION_OJPEG;
+    const bool colored = picture.colors != TiffColors::kGray;
+    const bool wide = picture.numbers == TiffNumbers::kUnsigned && picture.bits > kByte && picture.bits <= 2 * kByte &&
+                      picture.colors != TiffColors::kYcbcr;
+    picture.format = {(colored ? 3 : 1) + (picture.alpha > 0 ? 1 : 0), wide ? 2 : 1};
+    return picture;
+}
+
+void check_tiff_data(const TiffFile& file, const TiffPicture& picture) {
+    TIFF* const tiff = file.get();
+    const bool tiled = TIFFIsTiled(tiff) != 0;
+    const std::uint32_t count = tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+    const std::uint64_t size = file.bytes().size();
+    double held = 0;
+    // Each that is there has an entry in the file.
+    for (std::uint32_t i = 0; i < std::min<std::uint64_t>(count, size); ++i) {
+        const std::uint64_t from = std::min(TIFFGetStrileOffset(tiff, i), size);
+        held += static_cast<double>(std::min(TIFFGetStrileByteCount(tiff, i), size - from));
+    }
+    const auto rows = static_cast<std::uint32_t>(picture.size.height);
+    const double needed =
+        tiled ? static_cast<double>(TIFFTileSize64(tiff)) * count
+              : static_cast<double>(TIFFVStripSize64(tiff, rows)) * (picture.planar ? picture.samples : 1);
+    const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+    if (held * most_of_a_byte(compression, static_cast<double>(TIFFScanlineSize64(tiff))) < needed) {
+        const std::string parts = tiled ? "tiles" : "strips";
+        file.fail("its " + parts + " are missing, or end early: there are " +
+                  std::to_string(static_cast<std::uint64_t>(held)) + " bytes in the file for " +
+                  std::to_string(static_cast<std::uint64_t>(needed)) + " bytes of pixels");
+    }
+}
+
+bool inflate_tiff(const TiffFile& file, const TiffPicture& picture, std::uint32_t number, std::size_t row_bytes,
+                  std::size_t row_count, std::uint8_t* to) {
+    constexpr std::size_t kMostSamples = 4;
+    const std::size_t samples = picture.planar ? 1 : static_cast<std::size_t>(picture.samples);
+    if (!picture.deflated) {
+        return false;
+    }
+    const auto predictor = file.value<std::uint16_t>(TIFFTAG_PREDICTOR, PREDICTOR_NONE);
+    const bool added =
+        predictor == PREDICTOR_HORIZONTAL && (picture.bits == 8 || picture.bits == 16) && samples <= kMostSamples;
+    if ((predictor != PREDICTOR_NONE && !added) ||
+        file.value<std::uint16_t>(TIFFTAG_FILLORDER, FILLORDER_MSB2LSB) != FILLORDER_MSB2LSB) {
+        return false;
+    }
+    const std::uint64_t begin = TIFFGetStrileOffset(file.get(), number);
+    const std::uint64_t size = TIFFGetStrileByteCount(file.get(), number);
+    const Bytes bytes = file.bytes();
+    if (size == 0 || begin > bytes.size() || size > bytes.size() - begin) {
+        return false;
+    }
+    const std::size_t room = row_bytes * row_count;
+    if (libdeflate_zlib_decompress(decompressor(), bytes.data() + begin, size, to, room, nullptr) !=
+        LIBDEFLATE_SUCCESS) {
+        return false;
+    }
+    if (TIFFIsByteSwapped(file.get()) != 0) {
+        swap_bytes(to, room, picture.bits);
+    }
+    if (added && picture.bits == 8) {
+        add_up_rows<std::uint8_t>(to, row_bytes, row_count, samples);
+    } else if (added) {
+        add_up_rows<std::uint16_t>(to, row_bytes, row_count, samples);
+    }
+    return true;
+}
 
 template <typename Sample>
 void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* to, std::size_t step) {

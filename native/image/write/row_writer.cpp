@@ -1,7 +1,6 @@
-#include "image/write/row_writer.h"
-
 #include <algorithm>
-#include <cstring>
+
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <setjmp.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,17 +12,71 @@
 #include <tuple>
 #include <vector>
 
+// jpeglib.h wants cstdio first.
+#include <jpeglib.h>
+
 #include "core/buffer.h"
 #include "core/bytes.h"
 #include "core/geometry.h"
-#include "core/sinks.h"
-#include "image/jpeg/entropy_decoder.h"
-#include "image/jpeg/jpeg_header.h"
+#include "core/non_copyable.h"
 #include "media/decoder.h"
 #include "media/pixel_format.h"
 #include "media/place.h"
 
 namespace spdl {
+
+// How libjpeg gives up: it jumps out of its work, and prints nothing. The state that survives the jump is here.
+struct JpegFailure {
+    jpeg_error_mgr errors{};
+    jmp_buf on_error{};
+    char message[JMSG_LENGTH_MAX]{};
+    bool out_of_memory = false;
+
+    // The value that the jump passes.
+    static constexpr int kFailed = 1;
+
+    static JpegFailure& of(j_common_ptr codec) { return *static_cast<JpegFailure*>(codec->client_data); }
+
+    // Has a codec that is yet to be created give up so.
+    void handle_errors_of(j_common_ptr codec) noexcept;
+
+    // Throws what has happened: MediaError with the message after `what`, or bad_alloc.
+    [[noreturn]] void raise(const std::string& what) const;
+};
+
+// The samples as the header of a JPEG describes them.
+
+// Returns how many pixels share a chroma sample.
+Size chroma_grid(const jpeg_decompress_struct& codec);
+
+// Returns FFmpeg's name of what is stored.
+const char* pixel_format(const jpeg_decompress_struct& codec);
+
+// Returns whether the planes are luma and two alike of chroma, whose sides are as long or half as long. Lossless images
+// do not have the blocks that planes are made of: unlike scans of blocks, their scans name no last coefficient.
+bool has_planes(const jpeg_decompress_struct& codec);
+
+// The coding of the image according to the first frame header of a JPEG.
+struct JpegFrame {
+    std::uint8_t marker = 0xc0;  // The kind of frame, by its marker's second byte.
+    int bits = 8;                // Of a sample.
+    int components = 3;
+
+    [[nodiscard]] bool is_jpeg_ls() const noexcept { return marker == 0xf7; }
+    [[nodiscard]] bool lossless() const noexcept { return (marker & 3U) == 3; }
+    [[nodiscard]] bool arithmetic() const noexcept { return (marker & 8U) != 0; }
+
+    // Returns whether it is one of those that every version of libjpeg-turbo decodes, and FFmpeg, too.
+    [[nodiscard]] bool common() const noexcept { return bits == 8 && !is_jpeg_ls() && !lossless() && !arithmetic(); }
+};
+
+// Returns the frame of a JPEG, or a common one if none is found: that is then left to libjpeg-turbo.
+JpegFrame jpeg_frame(Bytes jpeg) noexcept;
+
+// Reads through the JPEG that another library will decode, and throws MediaError if it is truncated or damaged: FFmpeg
+// makes a picture of what there is and paints the rest, without an error. Bytes that are not JPEG pass, and so do JPEGs
+// of the kinds that libjpeg-turbo does not read.
+void check_jpeg(Bytes bytes, std::int64_t max_pixels);
 
 // Returns the decoders of Huffman codes of a JPEG in this build, the preferred one first: "own", if it is compiled in,
 // and "libjpeg".
@@ -28,96 +85,6 @@ std::vector<std::string_view> entropy_decoder_names();
 // Selects the named decoder for all threads; an empty name selects the preferred one. Returns false if there is no such
 // decoder.
 bool select_entropy_decoder(std::string_view name);
-
-// Returns whether JPEGs are offered to our own decoder.
-bool own_entropy_decoder_selected() noexcept;
-
-// Everything that a longjmp leaves in place.
-struct JpegState : JpegFailure {
-    jpeg_decompress_struct codec{};
-    jpeg_source_mgr source{};
-    jpeg_progress_mgr progress{};
-    bool keep_damaged = false;
-    bool truncated = false;
-    bool damaged = false;
-    bool in_header = false;
-    bool lost = false;           // libjpeg did not find what it expected among the coded pixels, and went on.
-    bool behind_pixels = false;  // All rows are decoded.
-    Channels channels = Channels::kRgb;
-    Box wanted;
-    EntropyDecoder entropy;
-    bool own_entropy = false;  // `entropy` decodes the image.
-    AlignedBuffer stored_row;  // For rows whose pixels libjpeg does not give in our format.
-    Box wanted_chroma;         // If planes are decoded.
-    JpegFrame frame;
-
-    static JpegState& of(j_common_ptr codec) { return static_cast<JpegState&>(JpegFailure::of(codec)); }
-    static JpegState& of(j_decompress_ptr codec) { return of(reinterpret_cast<j_common_ptr>(codec)); }
-
-    // Each runs libjpeg with the error jump set, and returns false if libjpeg gave up. No object with a destructor may
-    // live in these frames: longjmp would skip it.
-    bool create() noexcept;
-    bool header() noexcept;
-    bool start(JDIMENSION& left, JDIMENSION& width) noexcept;
-    bool skip_rows() noexcept;
-    bool rows(RowSink& sink) noexcept;
-    bool converted_rows(RowSink& sink) noexcept;
-    bool packed_rows(std::uint8_t* to, std::size_t row_bytes) noexcept;
-    bool planes(PlaneSink& sink) noexcept;
-    bool remaining_rows() noexcept;
-    bool end() noexcept;
-
-    // Returns whether rows need a conversion in addition to libjpeg's.
-    [[nodiscard]] bool converts() const {
-        return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE || rare();
-    }
-    void convert_row(std::uint8_t* to);
-
-    // Returns whether libjpeg gives nothing but whole rows: it neither crops, nor scales, nor skips, nor makes gray of
-    // colours.
-    [[nodiscard]] bool rare() const { return frame.lossless() || codec.data_precision != 8; }
-
-    // Returns whether its colours are shown without a conversion.
-    [[nodiscard]] bool is_stored_as_shown() const {
-        return codec.jpeg_color_space == JCS_GRAYSCALE || codec.jpeg_color_space == JCS_RGB ||
-               codec.jpeg_color_space == JCS_CMYK;
-    }
-
-    // The format of a whole decoded image: gray or RGB, of 16 bits if its samples have more than 8.
-    [[nodiscard]] PackedFormat packed_format() const;
-    void pack_row(std::uint8_t* to);
-
-    // Reads a stored row of the image. Returns whether there was one.
-    bool read_row();
-
-    // Makes 8 bits of the samples of that row.
-    void narrow_row();
-
-    // The rows of a plane that one call of jpeg_read_raw_data writes.
-    [[nodiscard]] int rows_together(Plane plane) const {
-        const jpeg_component_info& component = codec.comp_info[plane];
-        return component.v_samp_factor * scaled_block(component);
-    }
-
-    // The side of a block after its inverse DCT.
-    static int scaled_block(const jpeg_component_info& component) {
-#if JPEG_LIB_VERSION >= 70
-        return component.DCT_v_scaled_size;
-#else
-        return component.DCT_scaled_size;
-#endif
-    }
-
-    // Makes that call, whose rows `row` gives room for. If they are not needed, nothing is computed or written.
-    template <typename Row>
-    void read_planes(bool needed, const Row& row);
-
-    static constexpr const char* kDamage = "the data is damaged: behind its pixels it has what does not belong there: ";
-
-    [[nodiscard]] std::string damage() const { return std::string(kDamage) + message; }
-
-    [[noreturn]] void raise();
-};
 
 // Returns whether the bytes begin like every JPEG: with a start of image and the first byte of another marker.
 bool is_jpeg(Bytes bytes) noexcept;
@@ -143,12 +110,10 @@ struct JpegState;
 // upsampling, CMYK and YCCK with Adobe's inverted values. What Pillow refuses is an error: truncated data, and a marker
 // that has no place in the image. Impossible Huffman codes are not an error, as they do not show which pixels are
 // wrong. Throws MediaError. One thread at a time.
-class JpegDecoder {
+class JpegDecoder : NonCopyable {
   public:
     JpegDecoder();
     ~JpegDecoder();
-    JpegDecoder(const JpegDecoder&) = delete;
-    JpegDecoder& operator=(const JpegDecoder&) = delete;
 
     // Reads the header; `bytes` must stay in place until decode has returned.
     JpegHeader read_header(Bytes bytes, const JpegOptions& options);
@@ -206,5 +171,17 @@ std::tuple<int, int, int> libjpeg_turbo_version() noexcept;
 
 // Returns the name, one of entropy_decoder_names, of the decoder of the last JPEG's Huffman codes on this thread.
 std::string_view last_entropy_decoder() noexcept;
+
+struct JpegQuality {
+    int quality = 75;        // From 1 to 100, as libjpeg scales its tables.
+    Size chroma_grid{2, 2};  // How many pixels share a chroma sample.
+};
+
+// Returns whether libjpeg-turbo takes pixels of this format.
+bool jpeg_takes(std::string_view pixel_format);
+
+// Returns the picture as a JPEG, encoded by libjpeg-turbo with Pillow's settings. Pixels of yuv444p are JPEG's own:
+// they use all levels and are not converted. Throws MediaError.
+AlignedBuffer encode_jpeg(const Picture& picture, const JpegQuality& quality);
 
 }  // namespace spdl

@@ -1,10 +1,45 @@
-#include "image/augment/pixel_augment.h"
+#include "image/augment/draws.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace spdl {
 namespace {
+
+using Range = std::pair<double, double>;
+
+// Rounds to the nearest, halves to even, as Python does.
+int round(double value) {
+    return static_cast<int>(std::nearbyint(value));
+}
+
+Box center(Size size, Size crop) {
+    const int left = (size.width - crop.width) / 2;
+    const int top = (size.height - crop.height) / 2;
+    return {left, top, left + crop.width, top + crop.height};
+}
+
+// Makes ten attempts at a rectangle of random area and ratio of its sides that `accepts` takes. `make` gets the sides,
+// of which the ratio makes the first one longer, and returns them as width and height.
+template <typename Make, typename Accepts>
+std::optional<Box> draw_part(DrawStream& stream, Size size, const Range& scale, const Range& ratio, const Make& make,
+                             const Accepts& accepts) {
+    constexpr int kAttempts = 10;
+    const double area = static_cast<double>(size.width) * size.height;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        const double wanted = area * stream.uniform(scale.first, scale.second);
+        const double aspect = std::exp(stream.uniform(std::log(ratio.first), std::log(ratio.second)));
+        const auto [width, height] =
+            make(std::nearbyint(std::sqrt(wanted * aspect)), std::nearbyint(std::sqrt(wanted / aspect)));
+        if (accepts(width, height)) {
+            const Size part{static_cast<int>(width), static_cast<int>(height)};
+            const int top = stream.integer(size.height - part.height);
+            const int left = stream.integer(size.width - part.width);
+            return Box{left, top, left + part.width, top + part.height};
+        }
+    }
+    return std::nullopt;
+}
 
 bool happens(const DrawKey& key, std::uint64_t index, Purpose purpose, double probability) {
     return probability > 0 && DrawStream(key, index, purpose).uniform(0.0, 1.0) < probability;
@@ -72,19 +107,7 @@ void draw_policy(const AutoAugment& policy, const DrawKey& key, std::uint64_t in
 void draw_jitter(const ColorJitter& colors, std::uint64_t index, std::vector<PixelStep>& steps) {
     const Jitter jitter = colors.draw(index);
     for (const JitterStep step : jitter.order) {
-        switch (step) {
-            case JitterStep::kBrightness:
-                steps.push_back({PixelOp::kBrightness, jitter.brightness});
-                break;
-            case JitterStep::kContrast:
-                steps.push_back({PixelOp::kContrast, jitter.contrast});
-                break;
-            case JitterStep::kSaturation:
-                steps.push_back({PixelOp::kSaturation, jitter.saturation});
-                break;
-            case JitterStep::kHue:
-                steps.push_back({PixelOp::kHue, jitter.hue});
-        }
+        steps.push_back({kColorOps[static_cast<std::size_t>(step)], jitter[step]});
     }
 }
 
@@ -94,6 +117,51 @@ int default_kernel(Size size) {
 }
 
 }  // namespace
+
+Box RandomCrop::draw(std::uint64_t index, Size size) const {
+    DrawStream stream(key, index, Purpose::kCrop);
+    const auto fits = [size](double width, double height) {
+        return width > 0 && width <= size.width && height > 0 && height <= size.height;
+    };
+    const auto wide = [](double width, double height) { return std::pair(width, height); };
+    if (const std::optional<Box> drawn = draw_part(stream, size, scale, ratio, wide, fits)) {
+        return *drawn;
+    }
+    const double own = static_cast<double>(size.width) / size.height;
+    if (own < ratio.first) {
+        return center(size, {size.width, std::max(round(size.width / ratio.first), 1)});
+    }
+    if (own > ratio.second) {
+        return center(size, {std::max(round(size.height * ratio.second), 1), size.height});
+    }
+    return whole(size);
+}
+
+bool draw_flip(const DrawKey& key, std::uint64_t index, double probability) {
+    return DrawStream(key, index, Purpose::kFlip).uniform(0.0, 1.0) < probability;
+}
+
+std::optional<Box> RandomErase::draw(std::uint64_t index, Size size) const {
+    DrawStream stream(key, index, Purpose::kErase);
+    if (stream.uniform(0.0, 1.0) >= probability) {
+        return std::nullopt;
+    }
+    const auto smaller = [size](double width, double height) { return height < size.height && width < size.width; };
+    const auto high = [](double height, double width) { return std::pair(width, height); };
+    return draw_part(stream, size, scale, ratio, high, smaller);
+}
+
+Jitter ColorJitter::draw(std::uint64_t index) const {
+    DrawStream stream(key, index, Purpose::kJitter);
+    Jitter jitter;
+    for (std::size_t i = kJitterSteps - 1; i > 0; --i) {
+        std::swap(jitter.order[i], jitter.order[static_cast<std::size_t>(stream.integer(static_cast<int>(i)))]);
+    }
+    for (std::size_t i = 0; i < kJitterSteps; ++i) {
+        jitter.factors[i] = static_cast<float>(stream.uniform(ranges[i].first, ranges[i].second));
+    }
+    return jitter;
+}
 
 void PixelAugment::draw(std::uint64_t index, Size size, std::vector<PixelStep>& steps) const {
     steps.clear();

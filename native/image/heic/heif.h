@@ -3,12 +3,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/bytes.h"
 #include "core/geometry.h"
 #include "core/image_items.h"
+#include "core/non_copyable.h"
+#include "media/decoder.h"
 #include "media/pixel_format.h"
 
 namespace spdl {
@@ -56,11 +59,9 @@ struct CodedPicture {
 };
 
 // Decodes single pictures of HEVC.
-class PictureDecoder {
+class PictureDecoder : NonCopyable {
   public:
     virtual ~PictureDecoder() = default;
-    PictureDecoder(const PictureDecoder&) = delete;
-    PictureDecoder& operator=(const PictureDecoder&) = delete;
 
     // Decodes one picture from the pieces of its data and from what is in its box hvcC. The result is valid until the
     // next call. Throws MediaError if it is damaged or has another size.
@@ -68,9 +69,6 @@ class PictureDecoder {
 
     // Lets go of all memory.
     virtual void forget() noexcept = 0;
-
-  protected:
-    PictureDecoder() = default;
 };
 
 // Converts parts of decoded pictures to packed pixels, by libheif's arithmetic: each sample of chroma counts for all of
@@ -127,5 +125,11 @@ void write_alpha(const AlphaPlane& plane, const Box& box, const PackedFormat& fo
 
 // Divides the colours of pixels by their alpha, as Pillow does.
 void divide_by_alpha(Size size, const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes);
+
+// Returns how the picture of such a file is turned.
+Orientation heif_orientation(Bytes heif);
+
+// Makes a decoder of HEIF, whose pictures in HEVC are decoded by another.
+std::unique_ptr<Decoder> make_heif_decoder(std::unique_ptr<PictureDecoder> pictures);
 
 }  // namespace spdl
