@@ -17,33 +17,14 @@ from spdl.dataloader._thread_safety.values import (
     PLAIN,
     RAISED,
     UNASSIGNED,
-    AnySearch,
     Args,
     Held,
     Made,
+    Search,
     Super,
     Unproven,
     Value,
 )
-
-from .lookups import has_function
-
-# The methods that an operation in place calls.
-_IN_PLACE = {
-    ast.Add: "__iadd__",
-    ast.Sub: "__isub__",
-    ast.Mult: "__imul__",
-    ast.MatMult: "__imatmul__",
-    ast.Div: "__itruediv__",
-    ast.FloorDiv: "__ifloordiv__",
-    ast.Mod: "__imod__",
-    ast.Pow: "__ipow__",
-    ast.BitOr: "__ior__",
-    ast.BitAnd: "__iand__",
-    ast.BitXor: "__ixor__",
-    ast.LShift: "__ilshift__",
-    ast.RShift: "__irshift__",
-}
 
 
 class CodeReading:
@@ -57,7 +38,7 @@ class CodeReading:
         caller: The first argument and the class of the method that the code belongs to, for ``super()``.
     """
 
-    def __init__(self, search: AnySearch, scope: Scope, caller: tuple[Value, type | None]) -> None:
+    def __init__(self, search: Search, scope: Scope, caller: tuple[Value, type | None]) -> None:
         self._search = search
         self._scope = scope
         self._caller = caller
@@ -83,14 +64,14 @@ class CodeReading:
         """
         self._search.count()
         try:
-            found: Value = getattr(self, f"_read_{type(node).__name__.lower()}", self._refuse)(node)
+            found: Value | None = getattr(self, f"_read_{type(node).__name__.lower()}", self._refuse)(node)
         except Unproven as error:
             if isinstance(node, (ast.expr, ast.stmt)) and hasattr(node, "lineno"):
                 code = ast.unparse(node).partition("\n")[0]
                 code = code if len(code) <= 80 else f"{code[:77]}..."  # noqa: PLR2004 - a line of a message.
                 error.lies_at(f"{self._file}:{node.lineno}: `{code}`")
             raise
-        return found
+        return found or PLAIN
 
     def _refuse(self, node: ast.AST) -> Value:
         raise Unproven(f"code with {type(node).__name__} is not looked at")
@@ -98,74 +79,68 @@ class CodeReading:
     def _all(self, nodes: Iterable[ast.AST | None]) -> Value:
         return PLAIN.union(*(self.visit(it) for it in nodes if it is not None))
 
+    def _read_expr(self, node: ast.Expr | ast.FormattedValue) -> Value:
+        return self._all(ast.iter_child_nodes(node))
+
+    _read_formattedvalue = _read_expr
+
     def _made(self, node: ast.AST, contents: Value, kind: type | None = None) -> Value:
         return self._search.made(node, contents, kind)
 
     # Statements.
 
-    def _read_pass(self, _node: Any) -> Value:
-        return PLAIN
+    def _read_pass(self, _node: Any) -> None:
+        pass
 
-    _read_break = _read_continue = _read_global = _read_nonlocal = _read_constant = _read_pass
+    _read_break = _read_continue = _read_constant = _read_pass
 
-    def _read_expr(self, node: ast.Expr) -> Value:
-        return self.visit(node.value)
+    def _read_global(self, node: ast.Global | ast.Nonlocal) -> None:
+        raise Unproven(f"`{node.names[0]}`, which calls may share, is set while an item is loaded")
 
-    def _read_return(self, node: ast.Return) -> Value:
+    _read_nonlocal = _read_global
+
+    def _read_return(self, node: ast.Return) -> None:
         if node.value is not None:
             self.returned |= self.visit(node.value)
-        return PLAIN
 
-    def _read_assign(self, node: ast.Assign) -> Value:
+    def _read_assign(self, node: ast.Assign) -> None:
         value = self.visit(node.value)
         for target in node.targets:
             self._store(target, value)
-        return PLAIN
 
-    def _read_annassign(self, node: ast.AnnAssign) -> Value:
+    def _read_annassign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self._store(node.target, self.visit(node.value))
-        return PLAIN
 
-    def _read_augassign(self, node: ast.AugAssign) -> Value:
+    def _read_augassign(self, node: ast.AugAssign) -> None:
         target = node.target
         value = self.visit(node.value)
         before = self._scope.load(target.id) if isinstance(target, ast.Name) else self.visit(target)
-        result = PLAIN
         for it in before:
-            if isinstance(it, Held) and it.kind in {tuple, frozenset}:
-                continue
-            name = _IN_PLACE.get(type(node.op), "")
-            if has_function(getattr(it, "kind", None) or object, name):
-                result |= self._search.call_method(frozenset([it]), name, Args((value,)), node)
-                continue
-            self._search.change(it, value, node)
-        result |= self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
+            if not (isinstance(it, Held) and it.kind in {tuple, frozenset}):
+                self._search.change(it, value, node)
+        result = self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
         self._store(target, result)
-        return PLAIN
 
     def _read_namedexpr(self, node: ast.NamedExpr) -> Value:
         value = self.visit(node.value)
         self._store(node.target, value)
         return value
 
-    def _read_delete(self, node: ast.Delete) -> Value:
+    def _read_delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 escape(self._search, self.visit(target.slice), target)
             if isinstance(target, (ast.Attribute, ast.Subscript)):
                 self._change_all(self.visit(target.value), ABSENT, target)
-            elif isinstance(target, ast.Name):
-                self._scope.owner(target.id)
-            else:
+            elif not isinstance(target, ast.Name):
                 self._refuse(target)
-        return PLAIN
 
     def _store(self, target: ast.AST, value: Value) -> None:
         self._search.count()
         match target:
             case ast.Name(id=name):
-                self._keep(self._scope.owner(name), name, value)
+                self._keep(name, value)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 if any(isinstance(part, ast.Starred) for part in parts):
                     elements = [self._search.iterate(value, target)] * len(parts)
@@ -194,15 +169,15 @@ class CodeReading:
                 error.lies_at(f"{self._file}:{getattr(target, 'lineno', 0)}: `{code}`")
                 raise
 
-    def _keep(self, scope: Scope, name: str, value: Value) -> None:
-        if not value <= scope.values[name]:
-            scope.values[name] |= value
+    def _keep(self, name: str, value: Value) -> None:
+        values = self._scope.owner(name).values
+        if not value <= values[name]:
+            values[name] |= value
             self._search.note()
 
-    def _read_if(self, node: ast.If | ast.While) -> Value:
+    def _read_if(self, node: ast.If | ast.While) -> None:
         self._test(node.test)
         self._all([*node.body, *node.orelse])
-        return PLAIN
 
     _read_while = _read_if
 
@@ -212,52 +187,45 @@ class CodeReading:
         self._search.truth(value, nodes[0])
         return value
 
-    def _read_for(self, node: ast.For) -> Value:
+    def _read_for(self, node: ast.For) -> None:
         self._store(node.target, self._search.iterate(self.visit(node.iter), node))
         self._all([*node.body, *node.orelse])
-        return PLAIN
 
-    def _read_with(self, node: ast.With) -> Value:
+    def _read_with(self, node: ast.With) -> None:
         for item in node.items:
             entered = self._search.enter(self.visit(item.context_expr), node)
             if item.optional_vars is not None:
                 self._store(item.optional_vars, entered)
         self._all(node.body)
-        return PLAIN
 
-    def _read_try(self, node: ast.Try) -> Value:
+    def _read_try(self, node: ast.Try) -> None:
         self._all(node.body)
         for handler in node.handlers:
             if handler.type is not None:
                 self.visit(handler.type)
             if handler.name:
-                self._keep(self._scope.owner(handler.name), handler.name, self._search.made(RAISED))
+                self._keep(handler.name, self._search.made(RAISED))
             self._all(handler.body)
         self._all([*node.orelse, *node.finalbody])
-        return PLAIN
 
     _read_trystar = _read_try
 
-    def _read_raise(self, node: ast.Raise) -> Value:
+    def _read_raise(self, node: ast.Raise) -> None:
         # An error that is caught holds its arguments.
         self._search.made(RAISED, self._all([node.exc, node.cause]))
-        return PLAIN
 
-    def _read_assert(self, node: ast.Assert) -> Value:
+    def _read_assert(self, node: ast.Assert) -> None:
         self._test(node.test)
         self._all([node.msg])
-        return PLAIN
 
-    def _read_import(self, node: ast.Import) -> Value:
+    def _read_import(self, node: ast.Import) -> None:
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.partition(".")[0]
             self._import(alias, name, name)
-        return PLAIN
 
-    def _read_importfrom(self, node: ast.ImportFrom) -> Value:
+    def _read_importfrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             self._import(alias, node.module if not node.level else None, f"{node.module}.{alias.name}", alias.name)
-        return PLAIN
 
     def _import(self, alias: ast.alias, module: str | None, name: str, attribute: str = "") -> None:
         found = sys.modules.get(module or "")
@@ -268,22 +236,17 @@ class CodeReading:
             found = getattr(found, attribute, None)
         if found is None:
             raise Unproven(f"`{name}` is imported while an item is loaded; import it at the top of the file")
-        target = alias.asname or alias.name.partition(".")[0]
-        self._keep(self._scope.owner(target), target, self._search.objects.value_of([found], name))
+        self._keep(alias.asname or alias.name.partition(".")[0], self._search.objects.value_of([found], name))
 
-    def _read_functiondef(self, node: ast.FunctionDef) -> Value:
-        value = self._local(node)
+    def _read_functiondef(self, node: ast.FunctionDef) -> None:
+        value = self._read_lambda(node)
         for decorator in reversed(node.decorator_list):
             value = self._search.call(self.visit(decorator), Args((value,)), decorator)
-        self._keep(self._scope.owner(node.name), node.name, value)
-        return PLAIN
+        self._keep(node.name, value)
 
     # Expressions.
 
-    def _read_lambda(self, node: ast.Lambda) -> Value:
-        return self._local(node)
-
-    def _local(self, node: ast.FunctionDef | ast.Lambda) -> Value:
+    def _read_lambda(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         if not self._scope.function.__code__.co_flags & __future__.annotations.compiler_flag:
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             self._all([*(it.annotation for it in arguments), getattr(node, "returns", None)])
@@ -405,9 +368,6 @@ class CodeReading:
     def _read_joinedstr(self, node: ast.JoinedStr) -> Value:
         escape(self._search, self._all(node.values), node)
         return PLAIN
-
-    def _read_formattedvalue(self, node: ast.FormattedValue) -> Value:
-        return self._all([node.value, node.format_spec])
 
     def _read_yield(self, node: ast.Yield) -> Value:
         if node.value is not None:

@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from spdl.dataloader._thread_safety.objects import Objects
-from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, AnySearch, Args, Unproven, Value
+from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Args, Search, Unproven, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -105,31 +105,7 @@ class Scope:
         self.path = path
         self.around = around
         self._objects = objects
-        self.global_names = set[str]()
-        self._nonlocals = set[str]()
-        own = {*names, *self._stored(body)} - self.global_names - self._nonlocals
-        self.values: dict[str, Value] = dict.fromkeys(own, UNASSIGNED)
-
-    def _stored(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
-        for node in nodes:
-            match node:
-                case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.ExceptHandler(name=str(name)):
-                    yield name
-                case ast.FunctionDef(name=name):
-                    yield name
-                case ast.alias(name=name, asname=other):
-                    yield other or name.partition(".")[0]
-                case ast.Global(names=names):
-                    self.global_names.update(names)
-                case ast.Nonlocal(names=names):
-                    self._nonlocals.update(names)
-            if isinstance(node, _SCOPES):
-                continue
-            inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
-            if isinstance(node, _COMPREHENSIONS):
-                # Its targets are its own variables; targets of `:=` are not.
-                inner = [it for it in ast.walk(node) if isinstance(it, ast.NamedExpr)]
-            yield from self._stored(inner)
+        self.values: dict[str, Value] = dict.fromkeys((*names, *_stored(body)), UNASSIGNED)
 
     def load(self, name: str) -> Value:
         scope = self._find(name)
@@ -147,23 +123,34 @@ class Scope:
         return self._objects.value_of([_builtin(names, name)], name)
 
     def owner(self, name: str) -> Scope:
-        """Return the scope that a name is stored in.
-
-        Raises:
-            Unproven: If it outlives the call.
-        """
+        """Return the scope that a name is stored in. One that outlives the call is refused by its declaration."""
         scope = self._find(name)
-        if scope is None:
-            raise Unproven(f"`{name}`, which calls share, is set while an item is loaded")
+        assert scope is not None
         return scope
 
     def _find(self, name: str) -> Scope | None:
         scope: Scope | None = self
-        while scope is not None and name not in scope.global_names:
-            if name in scope.values:
-                return scope
+        while scope is not None and name not in scope.values:
             scope = scope.around
-        return None
+        return scope
+
+
+def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.ExceptHandler(name=str(name)):
+                yield name
+            case ast.FunctionDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+        if isinstance(node, _SCOPES):
+            continue
+        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, _COMPREHENSIONS):
+            # Its targets are its own variables; targets of `:=` are not.
+            inner = [it for it in ast.walk(node) if isinstance(it, ast.NamedExpr)]
+        yield from _stored(inner)
 
 
 def _builtin(names: dict[str, Any], name: str) -> Any:
@@ -175,7 +162,7 @@ def _builtin(names: dict[str, Any], name: str) -> Any:
 
 
 def bind(
-    search: AnySearch, node: FunctionNode, args: Args, defaults: list[Value], keyword_defaults: dict[str, Value]
+    search: Search, node: FunctionNode, args: Args, defaults: list[Value], keyword_defaults: dict[str, Value]
 ) -> dict[str, Value]:
     spec = node.args
     places = [it.arg for it in (*spec.posonlyargs, *spec.args)]

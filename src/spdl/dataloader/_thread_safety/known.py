@@ -7,18 +7,20 @@ generators of the whole program are left out.
 
 from __future__ import annotations
 
+import abc
+import enum
 import functools
 import logging
 import operator
 import sys
 import types
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import spdl.io
 from spdl.dataloader._thread_safety.objects import full_name
-from spdl.dataloader._thread_safety.values import AnySearch, Args, Held, Thing, Unproven, Value
+from spdl.dataloader._thread_safety.values import Args, Held, Search, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     import ast
@@ -155,8 +157,8 @@ _SHALLOW = {
     "copy": "copy",
     "collections": "OrderedDict Counter defaultdict deque",
     "itertools": (
-        "accumulate batched chain combinations compress count cycle dropwhile groupby islice pairwise permutations "
-        "product starmap takewhile zip_longest"
+        "accumulate batched chain combinations compress count cycle dropwhile islice pairwise permutations product "
+        "starmap takewhile zip_longest"
     ),
     "functools": "reduce partial",
     "types": "SimpleNamespace",
@@ -201,7 +203,10 @@ _ALIAS = {
     ),
     "torch.utils.data": "default_convert",
     "torchvision.tv_tensors": "Image Mask BoundingBoxes Video wrap",
+    "spdl.io": " ".join(name for name in spdl.io.__all__ if name[0].islower()),
 }
+
+_TABLES: dict[Kind, dict[str, str]] = {"fresh": _FRESH, "shallow": _SHALLOW, "element": _ELEMENT, "alias": _ALIAS}
 
 # The result is not written to the third argument of these.
 _THREE = {"where", "interp", "tensor", "clip", "clamp", "pad", "adjust_hue", "select", "normalize"}
@@ -215,29 +220,14 @@ class KnownFunctions:
         self._modules = 0
 
     def _look(self) -> None:
-        tables: tuple[tuple[Kind, dict[str, str]], ...] = (
-            ("fresh", _FRESH),
-            ("shallow", _SHALLOW),
-            ("element", _ELEMENT),
-            ("alias", _ALIAS),
-        )
-        for kind, table in tables:
+        for kind, table in _TABLES.items():
             for module_name, names in table.items():
-                module = sys.modules.get(module_name)
-                if module is not None:
-                    self._add(module, module_name, names.split(), kind)
-        own = sys.modules.get("spdl.io")
-        if own is not None:
-            self._add(own, "spdl.io", [name for name in own.__all__ if name[0].islower()], "alias")
-
-    def _add(self, module: ModuleType, module_name: str, names: list[str], kind: Kind) -> None:
-        package = module_name.partition(".")[0]
-        for name in names:
-            function = getattr(module, name, None)
-            home = str(getattr(function, "__module__", None) or package)
-            if function is not None and _is_of(home, package):
-                # It is kept, so that nothing else gets its identity.
-                self._kinds[id(function)] = function, kind
+                module, package = sys.modules.get(module_name), module_name.partition(".")[0]
+                for name in names.split():
+                    function = getattr(module, name, None)
+                    if function is not None and _is_of(str(getattr(function, "__module__", None) or package), package):
+                        # It is kept, so that nothing else gets its identity.
+                        self._kinds[id(function)] = function, kind
 
     def kind_of(self, function: Any) -> Kind | None:
         """Return what the result of a function is, or None if the function is not known."""
@@ -412,14 +402,11 @@ _FUNCTIONS = (
     types.MethodType,
     types.MethodDescriptorType,
     types.ModuleType,
-    type,
     functools.partial,
     operator.itemgetter,
-    operator.attrgetter,
 )
 _OTHERS = {
     *_LOGGERS,
-    "os._Environ",
     "types.SimpleNamespace",
     "numpy.ufunc",
     "numpy._ArrayFunctionDispatcher",
@@ -433,8 +420,16 @@ def is_known_object(thing: Thing) -> bool:
     return (
         issubclass(thing.kind, _FUNCTIONS)
         or full_name(thing.kind) in _OTHERS
+        or is_class(thing.kind)
         or _is_transform(thing.kind)
-        or (is_library_dataset(thing.kind))
+        or is_library_dataset(thing.kind)
+    )
+
+
+def is_class(kind: type) -> bool:
+    """Return whether objects of the class are classes, and their own class has no code of a user."""
+    return kind in {type, abc.ABCMeta, enum.EnumType} or (
+        issubclass(kind, type) and kind.__module__ in {"typing", "torch._C"}
     )
 
 
@@ -475,7 +470,7 @@ def is_library_dataset(kind: type) -> bool:
     return own and kind.__module__.startswith(("datasets.", "spdl."))
 
 
-def item_of_library_dataset(search: AnySearch, held: Held, node: ast.AST) -> Value:
+def item_of_library_dataset(search: Search, held: Held, node: ast.AST) -> Value:
     """Return what a dataset of a library gives: something new, or the result of a user's function."""
     made = search.made(node)
     for it in held.objects:
@@ -502,7 +497,7 @@ def _is_transform(kind: type) -> bool:
     return kind.__module__.startswith("torch.nn.modules") and kind.__name__ in _MODULES | _IN_TURN
 
 
-def call_known_object(search: AnySearch, it: Any, held: Held, args: Args, node: ast.AST) -> Value | None:
+def call_known_object(search: Search, it: Any, held: Held, args: Args, node: ast.AST) -> Value | None:
     """Return what a call of a transform or a module of torch returns, or None if it is neither.
 
     Raises:
@@ -527,7 +522,7 @@ def call_known_object(search: AnySearch, it: Any, held: Held, args: Args, node: 
     return None
 
 
-def _call_in_turn(search: AnySearch, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
+def _call_in_turn(search: Search, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
     parts = it.transforms if hasattr(it, "transforms") else list(it)
     value = args.all()
     for index, part in enumerate(parts):

@@ -9,61 +9,43 @@ import dataclasses
 import functools
 import itertools
 import random
-import string
 import types
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from torch.utils.data import default_collate
 
-from spdl.dataloader._thread_safety.known import (
-    ALIASING,
-    ANY,
-    ARRAY_COPYING,
-    CALLING,
-    CHANGING,
-    CHANGING_ARGUMENTS,
-    COPYING,
-    DRAWING,
-    LOOKING,
-    NOT_COMPARING,
-    READING,
-    SHALLOW_COPYING,
-    STORING,
-    TEXT_COPYING,
-    Kind,
-    KnownFunctions,
-    is_known_object,
-    words,
-)
-from spdl.dataloader._thread_safety.lookups import check_metaclass, has_function, is_container, unknown
+from spdl.dataloader._thread_safety import known
+from spdl.dataloader._thread_safety.lookups import has_function, unknown
 from spdl.dataloader._thread_safety.objects import CONTAINERS, MAPPINGS, has_code, is_array, is_of_python
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
-    AnySearch,
     Args,
     BoundMethod,
     Held,
     Local,
     Made,
     NamedMethod,
+    Search,
     Thing,
     Unproven,
     Value,
 )
 
 # Not what operators and functions of libraries call.
-_NOT_CALLED = words(
+_NOT_CALLED = known.words(
     "__init__ __new__ __del__ __setattr__ __delattr__ __getattr__ __getattribute__ __setitem__ __delitem__ __enter__ "
     "__exit__ __call__ __init_subclass__ __class_getitem__ __set_name__ __post_init__ __iadd__ __isub__ __imul__ "
     "__itruediv__ __ior__ __iand__ __subclasshook__ __instancecheck__ __subclasscheck__ __getitems__"
 )
 
 # Libraries call these of what is like a file or a dict.
-_OF_FILES = words("read read1 readinto readline readlines seek tell write close flush fileno get items keys values")
+_OF_FILES = known.words(
+    "read read1 readinto readline readlines seek tell write close flush fileno get items keys values"
+)
 
 
 # Members of classes that are not Python code.
@@ -77,7 +59,7 @@ _NATIVE = (
 )
 
 
-def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
+def escape(search: Search, value: Value, node: ast.AST) -> Value:
     """Follow what a library may do with a value: the special methods of its objects, and of what they hold.
 
     Returns:
@@ -95,9 +77,7 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
             # An array of objects holds the objects themselves.
             found |= PLAIN if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
             continue
-        if isinstance(thing, Held) and issubclass(kind, type):
-            check_metaclass(thing.objects[0])
-        if not is_of_python(kind) or is_known_object(thing):
+        if not is_of_python(kind) or known.is_known_object(thing):
             continue
         if isinstance(thing, Held) and search.is_listed(kind.__module__):
             raise unknown(thing)
@@ -121,7 +101,7 @@ def _is_of_numbers(thing: Thing) -> bool:
     )
 
 
-def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionType | None:
+def _special_method(search: Search, kind: type, name: str) -> types.FunctionType | None:
     special = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
     # NumPy's functions of one argument call the method of their name.
     if not special and name not in _OF_FILES and getattr(getattr(np, name, None), "nin", 0) != 1:
@@ -154,7 +134,7 @@ def _shown(held: Held) -> set[str] | None:
     return None
 
 
-def reach(search: AnySearch, value: Value) -> set[Thing]:
+def reach(search: Search, value: Value) -> set[Thing]:
     """Return the things of a value and all that they hold.
 
     Raises:
@@ -177,7 +157,7 @@ def reach(search: AnySearch, value: Value) -> set[Thing]:
             elif (names := _shown(thing)) is not None:
                 for name in names:
                     todo += search.objects.instance_attribute(thing, name) or ABSENT
-            elif not (is_of_python(thing.kind) or is_known_object(thing)):
+            elif not (is_of_python(thing.kind) or known.is_known_object(thing)):
                 raise unknown(thing)
     return seen
 
@@ -187,7 +167,7 @@ _IN_PLACE = frozenset({"inplace", "in_place", "copy", "overwrite_input"})
 
 # These yield tuples of the elements of their arguments.
 _TUPLES = {zip, itertools.zip_longest, itertools.product, itertools.combinations, itertools.permutations}
-_TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched", zip)}
+_TUPLES |= {itertools.pairwise, getattr(itertools, "batched", zip)}
 
 _DICTS = {dict, OrderedDict, defaultdict, Counter}
 
@@ -215,20 +195,17 @@ _HOLDERS = {functools.partial, types.SimpleNamespace, contextlib.nullcontext}
 
 def _copying(kind: type) -> frozenset[str]:
     """Return the methods of an array's class that read and return something new."""
-    return ARRAY_COPYING if kind.__module__.startswith(("numpy", "torch")) else TEXT_COPYING | ARRAY_COPYING
+    return (
+        known.ARRAY_COPYING
+        if kind.__module__.startswith(("numpy", "torch"))
+        else known.TEXT_COPYING | known.ARRAY_COPYING
+    )
 
 
 def _holds_objects(thing: Thing) -> bool:
     return isinstance(thing, Held) and any(
         getattr(getattr(it, "dtype", None), "hasobject", False) for it in thing.objects
     )
-
-
-def _fields(text: str) -> Iterator[str]:
-    """Yield the names of the fields of a format string, with those in the formats of others."""
-    for _, name, spec, _ in string.Formatter().parse(text):
-        yield name or ""
-        yield from _fields(spec or "")
 
 
 class LibraryCalls:
@@ -238,44 +215,44 @@ class LibraryCalls:
         search: Follows the calls of Python code.
     """
 
-    def __init__(self, search: AnySearch) -> None:
+    def __init__(self, search: Search) -> None:
         self._search = search
-        self._known = KnownFunctions()
+        self._known = known.KnownFunctions()
 
-    def kind_of(self, function: Any) -> Kind | None:
+    def kind_of(self, function: Any) -> known.Kind | None:
         """Return what the result of a function is, or None if the function is not known."""
         return self._known.kind_of(function)
 
     def method_of_made(self, thing: Made | None, name: str, args: Args, node: ast.AST) -> Value:
         """Return what a method returns of an object that the call has made. Without one, it is of a plain value."""
-        if name in DRAWING and (thing is None or thing.kind is not random.Random):
+        if name in known.DRAWING and (thing is None or thing.kind is not random.Random):
             raise Unproven(f"`.{name}()` may draw from a generator of the whole program")
-        if name in CHANGING_ARGUMENTS:
+        if name in known.CHANGING_ARGUMENTS:
             for it in args.all():
                 self._search.change(it, ABSENT)
-        elif name not in READING | CHANGING | DRAWING:
+        elif name not in known.READING | known.CHANGING | known.DRAWING:
             raise Unproven(f"it is not known what `.{name}()` of the object does")
         inside: Value = frozenset(thing.contents) if thing else PLAIN
-        self._check_format(name, args, node)
-        if name not in STORING | CALLING and not name.endswith("_"):
+        self._check_format(name, args)
+        if name not in known.STORING | known.CALLING and not name.endswith("_"):
             # Generators of NumPy write to their third argument.
             self._check_not_in_place(args, args.positional[1:], frozenset())
         results = self._call_back(args, node, inside)
         escape(self._search, inside | args.all(), node)
         given = args.all()
-        if name in CHANGING | DRAWING:
-            if thing and name in STORING:
+        if name in known.CHANGING | known.DRAWING:
+            if thing and name in known.STORING:
                 self._search.fill(thing, given | self.pairs(given, node))
             made = frozenset([thing]) if thing else self._search.made(node)
-            kept = given | self.elements(given, node) if name in STORING | DRAWING | {"pop"} else PLAIN
+            kept = given | self.elements(given, node) if name in known.STORING | known.DRAWING | {"pop"} else PLAIN
             return inside | kept | made
-        if name in SHALLOW_COPYING:
+        if name in known.SHALLOW_COPYING:
             return self._collection(name, inside | self.elements(given, node), node)
-        if name in COPYING:
+        if name in known.COPYING:
             # Copies of arrays do not hold the arrays that they were made of.
             kept = frozenset(it for it in inside if not (isinstance(it, Held) and is_array(it.kind)))
             return self._search.made(node, kept | results)
-        kept = given if name in LOOKING else PLAIN
+        kept = given if name in known.LOOKING else PLAIN
         return self._search.made(node) | inside | kept | (frozenset([thing]) if thing else PLAIN)
 
     def method_of_data(self, held: Held, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
@@ -285,33 +262,35 @@ class LibraryCalls:
         escape(self._search, args.all(), node)
         elements = self._search.objects.elements(held)
         self._compare(held, name, node)
-        if is_container(held.kind):
+        if held.kind in CONTAINERS:
             if issubclass(held.kind, dict) and name in {"keys", "values", "items"}:
                 keys, values = self._search.objects.keys_and_values(held)
                 contents = {"keys": keys, "values": values}.get(name)
                 if contents is None:
                     contents = self._search.tuple_of(node, [keys, values])
                 return self._search.made(node, contents, list)
-            if name in SHALLOW_COPYING:
+            if name in known.SHALLOW_COPYING:
                 return self._collection(name, elements | self.elements(args.all(), node), node)
             if name == "__iter__":
                 return self._search.made(node, elements, list)
-            if name in LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
+            if name in known.LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
                 return self._found_in(held) | args.all()
             if name in {"index", "count"}:
                 return PLAIN
         elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
             return self._search.made(node, elements) | elements
-        elif name in ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
+        elif name in known.ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
             return frozenset([held]) | args.all()
         what = "changes it while an item is loaded, and threads would share it"
-        raise Unproven(f"`{held.path}.{name}()` {what if name in CHANGING or name.endswith('_') else 'is not known'}")
+        raise Unproven(
+            f"`{held.path}.{name}()` {what if name in known.CHANGING or name.endswith('_') else 'is not known'}"
+        )
 
     def _compare(self, held: Held, name: str, node: ast.AST) -> None:
         """Follow what a method may call of what its container holds: comparisons, hashes and sums."""
-        if issubclass(held.kind, MAPPINGS) and name in LOOKING:
+        if issubclass(held.kind, MAPPINGS) and name in known.LOOKING:
             escape(self._search, self._search.objects.keys_and_values(held)[0], node)
-        elif name not in NOT_COMPARING | ALIASING | {"__getitem__"}:
+        elif name not in known.NOT_COMPARING | known.ALIASING | {"__getitem__"}:
             escape(self._search, self._search.objects.elements(held), node)
 
     def _found_in(self, held: Held) -> Value:
@@ -319,19 +298,13 @@ class LibraryCalls:
         objects = self._search.objects
         return objects.keys_and_values(held)[1] if issubclass(held.kind, MAPPINGS) else objects.elements(held)
 
-    def _check_format(self, name: str, args: Args, node: ast.AST) -> None:
+    def _check_format(self, name: str, args: Args) -> None:
         """Refuse that a format string looks up attributes of objects whose classes may have code for that."""
-        if name not in {"format", "format_map"}:
-            return
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format" | "format_map")):
-                if not any("." in name for name in _fields(text)):
-                    return
-        for thing in reach(self._search, args.all()):
-            kind = getattr(thing, "kind", None)
-            new = isinstance(thing, Made) and (kind is None or not is_of_python(kind))
-            if not new and not (isinstance(thing, Held) and (is_container(thing.kind) or is_array(thing.kind))):
-                raise Unproven("a format string may look up attributes, which is not looked at")
+        for thing in reach(self._search, args.all()) if name in {"format", "format_map"} else ():
+            kind = getattr(thing, "kind", None) or object
+            is_data = kind in CONTAINERS or is_array(kind) or (isinstance(thing, Made) and not has_code(thing))
+            if not is_data:
+                raise Unproven("a format string may look up attributes, which is not looked at, unlike an f-string")
 
     def _collection(self, name: str, contents: Value, node: ast.AST) -> Value:
         if name in {"items", "most_common"}:
@@ -347,7 +320,7 @@ class LibraryCalls:
         containers = frozenset(
             it
             for it in value
-            if isinstance(it, Made) or (isinstance(it, Held) and (is_array(it.kind) or is_container(it.kind)))
+            if isinstance(it, Made) or (isinstance(it, Held) and (is_array(it.kind) or it.kind in CONTAINERS))
         )
         return self._search.iterate(containers, node)
 
@@ -374,8 +347,7 @@ class LibraryCalls:
         if isinstance(thing, (Local, BoundMethod, NamedMethod)):
             return True
         if isinstance(thing, Made):
-            called = thing.kind is not None and has_function(thing.kind, "__call__")
-            return called or thing.kind is functools.partial
+            return has_function(thing.kind, "__call__") or thing.kind is functools.partial
         return isinstance(thing, Held) and callable(thing.objects[0]) and not is_array(thing.kind)
 
     def _call_back(self, args: Args, node: ast.AST, also: Value = ABSENT) -> Value:
@@ -394,12 +366,12 @@ class LibraryCalls:
         escape(self._search, found, node)
         return found
 
-    def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:
+    def call_known(self, function: Any, kind: known.Kind, args: Args, node: ast.AST) -> Value:
         written = args.positional[self._known.readable(function) :]
-        flags = self._known.readable(function) < ANY and len(args.positional) > _MOST_ARGUMENTS
+        flags = self._known.readable(function) < known.ANY and len(args.positional) > _MOST_ARGUMENTS
         if flags or (getattr(function, "__name__", "") in _ALONE and len(args.positional) > 1):
             written = args.positional
-        if written or self._known.readable(function) < ANY or args.keywords:
+        if written or self._known.readable(function) < known.ANY or args.keywords:
             self._check_not_in_place(args, written, _IN_PLACE)
         results = ABSENT if function in _ASKING else self._call_back(args, node)
         objects = ABSENT if function in _ONLY_ASKING else escape(self._search, args.all(), node)
@@ -420,7 +392,7 @@ class LibraryCalls:
                 named = PLAIN.union(*(value for name, value in args.keywords if name == "default"))
                 return found.union(*args.positional[1:], named)
         shared = frozenset(
-            it for it in reach(self._search, self._data(args)) if not is_container(getattr(it, "kind", None) or object)
+            it for it in reach(self._search, self._data(args)) if getattr(it, "kind", None) not in CONTAINERS
         )
         return self._search.made(node, shared) | shared
 
@@ -436,22 +408,19 @@ class LibraryCalls:
         if function is sum or function is functools.reduce:
             found = self._search.iterate(data, node) | results | frozenset().union(*args.positional[1:])
             return found | self._search.made(node, self.pairs(data, node))
-        if function is copy.copy and any(has_function(getattr(it, "kind", None) or object, "__init__") for it in data):
+        if function is copy.copy and any(has_function(getattr(it, "kind", None), "__init__") for it in data):
             raise Unproven("`copy.copy` of an object of Python code is not looked at")
         contents = self._search.iterate(data, node) | named
         if function is not sorted:
             contents |= results
         if function is enumerate:
             contents = self._search.tuple_of(node, [PLAIN, contents])
-        elif function is itertools.groupby:
-            group = self._search.made(node, contents, frozenset)
-            contents = self._search.tuple_of(node, [contents | results, group])
         elif function is zip and args.others is None:
             each = [self._search.iterate(it, node) for it in args.positional]
             contents = self._search.tuple_of(node, each)
         elif function in _TUPLES:
             contents = self._search.made(node, contents, tuple)
-        return self._search.made(node, contents, function if is_container(function) else list)
+        return self._search.made(node, contents, function if function in CONTAINERS else list)
 
     def _made_fresh(self, function: Any, objects: Value, args: Args, node: ast.AST) -> Value:
         """Return what a function makes without a trace of its arguments; arrays of numbers keep none later, either."""

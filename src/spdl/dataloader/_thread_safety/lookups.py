@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import ast
 import contextlib
 import enum
@@ -11,50 +10,35 @@ import types
 from collections import Counter, defaultdict
 from importlib import import_module
 
-from spdl.dataloader._thread_safety.known import (
-    CALLING,
-    ITEM_METHODS,
-    METHODS,
-    is_library_dataset,
-    item_of_library_dataset,
-    words,
-)
+from spdl.dataloader._thread_safety import known
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
     RAISED,
     UNASSIGNED,
-    AnySearch,
     Args,
     BoundMethod,
     Held,
     Made,
     NamedMethod,
+    Search,
     Super,
     Thing,
     Unproven,
     Value,
 )
 
-from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, is_array, is_of_python
+from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, has_code, is_array, is_of_python
 
 _MISSING = object()
 
 # Attributes of arrays that share nothing with them.
-_SHAPES = words("shape dtype ndim size nbytes itemsize device is_cuda requires_grad layout strides flags")
+_SHAPES = known.words("shape dtype ndim size nbytes itemsize device is_cuda requires_grad layout strides flags")
+
+_NAMES = known.words("__name__ __qualname__ __module__ __doc__")
 
 # Slices of these are copies.
 _COPIED_SLICES = {"builtins.bytearray", "array.array", "mmap.mmap"}
-
-_ENVIRONMENT = "os._Environ"
-
-# The class of torch's modules looks for their parts there, and so does the search.
-_MODULE_OF_TORCH = "torch.nn.modules.module"
-
-
-def is_container(kind: type) -> bool:
-    """Return whether objects of the class are containers of Python, without Python code in the class."""
-    return kind in CONTAINERS
 
 
 def unknown(held: Held) -> Unproven:
@@ -74,20 +58,20 @@ def _check_plain_access(kind: type) -> None:
         raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
 
 
-def has_function(kind: type, name: str) -> bool:
-    """Return whether the class has a method of Python code."""
-    return isinstance(attribute_of_class(kind, name), types.FunctionType)
+def has_function(kind: type | None, name: str) -> bool:
+    """Return whether the class is known, and has a method of Python code."""
+    return kind is not None and isinstance(attribute_of_class(kind, name), types.FunctionType)
 
 
 class Lookups:
     """Looks up attributes and elements. It follows the calls that this means: properties, ``__getitem__`` and so on."""
 
-    def __init__(self, search: AnySearch) -> None:
+    def __init__(self, search: Search) -> None:
         self._search = search
         self._objects = search.objects
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
-        if not value and name in CALLING:
+        if not value and name in known.CALLING:
             return frozenset(NamedMethod(it, name) for it in self._search.made(node))
         return PLAIN.union(*(self._attribute(it, name, node) for it in value))
 
@@ -95,7 +79,7 @@ class Lookups:
         match thing:
             case Made(kind=kind, contents=contents):
                 if kind is None or not is_of_python(kind):
-                    method = [NamedMethod(thing, name)] if name in METHODS else []
+                    method = [NamedMethod(thing, name)] if name in known.METHODS else []
                     return frozenset([thing, *contents, *method])
                 return self._of_instance(thing, kind, name, node) | frozenset(contents)
             case Super(kind=kind, receiver=receiver):
@@ -113,14 +97,14 @@ class Lookups:
             return self._objects.value_of([kind], f"{path}.__class__")
         if kind is types.ModuleType:
             return self._of_module(held, name)
-        if issubclass(kind, type):
+        if known.is_class(kind):
             return PLAIN.union(*(self._of_class(it, name, held) for it in held.objects))
         if is_array(kind):
             part = frozenset([NamedMethod(held, name) if callable(getattr(kind, name, None)) else held])
             return PLAIN if name in _SHAPES else part
-        if kind is types.FunctionType:
-            return self._of_function(held, name)
-        if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
+        if kind is types.FunctionType and name in _NAMES:
+            return PLAIN
+        if kind in CONTAINERS or (known.is_library_dataset(kind) and name in known.ITEM_METHODS):
             return ABSENT if attribute_of_class(kind, name) is _MISSING else frozenset([NamedMethod(held, name)])
         _check_plain_access(kind)
         if is_of_python(kind):
@@ -137,14 +121,6 @@ class Lookups:
                 return found
         raise unknown(held)
 
-    def _of_function(self, held: Held, name: str) -> Value:
-        if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
-            return PLAIN
-        if name.startswith("__"):
-            raise Unproven(f"`{held.path}.{name}` is not looked at")
-        known = [vars(it)[name] for it in held.objects if name in vars(it)]
-        return self._objects.value_of(known, f"{held.path}.{name}")
-
     def _of_module(self, held: Held, name: str) -> Value:
         module = held.objects[0]
         found = vars(module).get(name, _MISSING)
@@ -158,7 +134,6 @@ class Lookups:
         return self._objects.value_of([found], f"{module.__name__}.{name}")
 
     def _of_class(self, kind: type, name: str, held: Held) -> Value:
-        check_metaclass(kind)
         found = attribute_of_class(kind, name)
         path = f"{kind.__name__}.{name}"
         if isinstance(found, classmethod):
@@ -168,7 +143,7 @@ class Lookups:
         if isinstance(found, types.ClassMethodDescriptorType):
             found = getattr(kind, name)
         if found is _MISSING or isinstance(found, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
-            if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
+            if name in _NAMES:
                 return PLAIN
             raise Unproven(f"`{path}` is not looked at")
         return self._objects.value_of([found], path)
@@ -195,24 +170,8 @@ class Lookups:
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
                 return frozenset([NamedMethod(thing, name)])
             return self._objects.class_attribute_value(kind, name) or ABSENT
-        if isinstance(thing, Held):
-            return self._missing(thing, name, node)
         if attribute_of_class(kind, "__getattr__") is not _MISSING:
-            raise Unproven(f"`{kind.__name__}.__getattr__` is not looked at")
-        return ABSENT
-
-    def _missing(self, held: Held, name: str, node: ast.AST) -> Value:
-        parts = [group[name] for it in held.objects for group in _parts_of_module(it) if name in group]
-        if parts:
-            return self._objects.value_of(parts, f"{held.path}.{name}")
-        found = attribute_of_class(held.kind, "__getattr__")
-        if isinstance(found, types.FunctionType) and not self._search.is_listed(found.__module__):
-            function = self._objects.value_of([found], f"{held.kind.__name__}.__getattr__")
-            return self._search.call(function, Args((frozenset([held]),)), node)
-        if found is not _MISSING and getattr(found, "__module__", "") != _MODULE_OF_TORCH:
-            raise Unproven(
-                f"`{held.path}.{name}` is found by `{held.kind.__name__}.__getattr__`, which is not looked at"
-            )
+            raise Unproven(f"`.{name}` is found by `{kind.__name__}.__getattr__`, which is not looked at")
         # It may be set later, or asked for in vain.
         return ABSENT
 
@@ -245,9 +204,9 @@ class Lookups:
         sliced = isinstance(node.slice, ast.Slice)
         match thing:
             case Made(kind=kind, contents=contents):
-                if kind is not None and has_function(kind, "__getitem__"):
+                if has_function(kind, "__getitem__"):
                     return self._search.call_method(frozenset([thing]), "__getitem__", Args((index,)), node)
-                if is_container(kind or object) and not sliced and not index:
+                if kind in CONTAINERS and not sliced and not index:
                     part = _part(thing, node)
                     return frozenset(contents) if part is None else part
                 return frozenset([thing, *contents])
@@ -257,10 +216,10 @@ class Lookups:
                 return PLAIN
         raise Unproven("an element of a function is not looked at")
 
-    def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: C901, PLR0911 - one for each kind.
+    def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: PLR0911 - one for each kind.
         kind = held.kind
-        if is_library_dataset(kind):
-            return item_of_library_dataset(self._search, held, node)
+        if known.is_library_dataset(kind):
+            return known.item_of_library_dataset(self._search, held, node)
         if has_function(kind, "__getitem__") and is_of_python(kind):
             return self._search.call_method(frozenset([held]), "__getitem__", Args((index,)), node)
         if is_array(kind):
@@ -277,15 +236,9 @@ class Lookups:
             if (sliced or index) and issubclass(kind, (list, tuple)):
                 return self._search.made(node, elements, list) | (elements if index else PLAIN)
             return elements
-        if issubclass(kind, type):
-            check_metaclass(held.objects[0])
-            own = attribute_of_class(held.objects[0], "__class_getitem__")
-            if isinstance(own, classmethod) and isinstance(own.__func__, types.FunctionType):
-                module = own.__func__.__module__
-                if not self._search.is_listed(module):
-                    raise Unproven(f"`{held.path}.__class_getitem__` is not looked at")
-            return self._members(held) if kind is enum.EnumType else PLAIN
-        if full_name(kind) == _ENVIRONMENT:
+        if kind is enum.EnumType:
+            return self._members(held)
+        if known.is_class(kind) and self._search.is_listed(held.objects[0].__module__):
             return PLAIN
         raise unknown(held)
 
@@ -321,15 +274,15 @@ class Lookups:
                 return found
         if isinstance(thing, Held):
             return self._iterate_held(thing)
-        return frozenset(thing.contents) if is_container(thing.kind or object) else frozenset([thing, *thing.contents])
+        return frozenset(thing.contents) if thing.kind in CONTAINERS else frozenset([thing, *thing.contents])
 
     def _iterate_instance(self, thing: Held | Made, kind: type, node: ast.AST) -> Value | None:
         me: Value = frozenset([thing])
-        if isinstance(thing, Held) and is_library_dataset(kind):
-            return item_of_library_dataset(self._search, thing, node)
+        if isinstance(thing, Held) and known.is_library_dataset(kind):
+            return known.item_of_library_dataset(self._search, thing, node)
         if has_function(kind, "__iter__"):
             found = self._search.call_method(me, "__iter__", Args(), node)
-            iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None) or object, "__next__"))
+            iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None), "__next__"))
             items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else PLAIN
             return items | self.iterate(found - iterators - me, node)
         if has_function(kind, "__next__"):
@@ -353,17 +306,15 @@ class Lookups:
 
     def truth(self, value: Value, node: ast.AST) -> None:
         for thing in value:
-            kind = getattr(thing, "kind", None)
-            if isinstance(thing, (Held, Made)) and kind is not None and is_of_python(kind):
-                name = "__bool__" if has_function(kind, "__bool__") else "__len__"
-                if has_function(kind, name):
+            if isinstance(thing, (Held, Made)) and has_code(thing):
+                name = "__bool__" if has_function(thing.kind, "__bool__") else "__len__"
+                if has_function(thing.kind, name):
                     self._search.call_method(frozenset([thing]), name, Args(), node)
 
     def enter(self, value: Value, node: ast.AST) -> Value:
         found = PLAIN
         for thing in value:
-            kind = getattr(thing, "kind", None)
-            if isinstance(thing, (Held, Made)) and kind is not None and has_function(kind, "__enter__"):
+            if isinstance(thing, (Held, Made)) and has_function(thing.kind, "__enter__"):
                 me: Value = frozenset([thing])
                 found |= self._search.call_method(me, "__enter__", Args(), node)
                 self._search.call_method(me, "__exit__", Args(others=self._search.made(RAISED)), node)
@@ -382,29 +333,3 @@ def _part(thing: Made, node: ast.Subscript) -> Value | None:
         case ast.Constant(value=int(place)) if thing.parts is not None and 0 <= place < len(thing.parts):
             return thing.parts[place]
     return None
-
-
-def check_metaclasses(classes: Value) -> None:
-    """Refuse classes whose own class has code that says what belongs to them."""
-    for thing in classes.union(*(it.contents for it in classes if isinstance(it, Made))):
-        if isinstance(thing, Held) and issubclass(thing.kind, type):
-            for kind in thing.objects:
-                if has_function(type(kind), "__instancecheck__") and type(kind) not in {abc.ABCMeta, enum.EnumType}:
-                    check_metaclass(kind)
-                hook = getattr(attribute_of_class(kind, "__subclasshook__"), "__func__", None)
-                if isinstance(hook, types.FunctionType) and hook.__module__ not in {"typing", "collections.abc"}:
-                    raise Unproven(f"`{kind.__name__}.__subclasshook__` is not looked at")
-
-
-def check_metaclass(kind: type) -> None:
-    if type(kind) not in {type, abc.ABCMeta, enum.EnumType} and type(kind).__module__ not in {"typing", "torch._C"}:
-        raise Unproven(f"the class of the class `{kind.__name__}` is not looked at")
-
-
-def _parts_of_module(thing: object) -> list[dict[str, object]]:
-    """Return the dicts in which a module of torch keeps its parts."""
-    return (
-        [vars(thing).get(name, {}) for name in ("_parameters", "_buffers", "_modules")]
-        if hasattr(thing, "__dict__")
-        else []
-    )

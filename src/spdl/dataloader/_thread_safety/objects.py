@@ -14,7 +14,8 @@ import re
 import types
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from gc import get_referents
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -213,6 +214,19 @@ class Objects:
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(found))}, whose code is not looked at")
         return self.value_of([found], f"{kind.__name__}.{name}")
+
+
+def reachable(objects: Iterable[Any]) -> Iterator[Any]:
+    """Yield objects and all that they hold, except what belongs to classes and modules."""
+    seen, todo = set[int](), list(objects)
+    while todo:
+        it = todo.pop()
+        if id(it) in seen or isinstance(it, (type, types.ModuleType)):
+            continue
+        seen.add(id(it))
+        yield it
+        # A function's names belong to its module.
+        todo += [*(it.__closure__ or ()), it.__defaults__] if isinstance(it, types.FunctionType) else get_referents(it)
 
 
 def _has_zone_of_python(it: object) -> bool:

@@ -12,39 +12,31 @@ import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from gc import get_referents
+from collections.abc import Iterable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from spdl.dataloader._thread_safety import known
 from spdl.dataloader._thread_safety.code_reading import CodeReading
 from spdl.dataloader._thread_safety.functions import FunctionNode, Scope, bind, find_node
-from spdl.dataloader._thread_safety.known import (
-    CALLING,
-    COPYING,
-    DRAWING,
-    ITEM_METHODS,
-    LOGGER_METHODS,
-    METHODS,
-    call_known_object,
-    check_logger,
-    check_output,
-    is_library_dataset,
-    is_logger,
-    item_of_library_dataset,
-)
 from spdl.dataloader._thread_safety.library_calls import LibraryCalls, escape, reach
 from spdl.dataloader._thread_safety.lookups import (
     Lookups,
     attribute_of_class,
-    check_metaclasses,
     has_function,
-    is_container,
     unknown,
 )
-from spdl.dataloader._thread_safety.objects import CONTAINERS, Objects, full_name, has_code, is_array, is_of_python
+from spdl.dataloader._thread_safety.objects import (
+    CONTAINERS,
+    Objects,
+    full_name,
+    has_code,
+    is_array,
+    is_of_python,
+    reachable,
+)
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
@@ -64,22 +56,10 @@ from spdl.dataloader._thread_safety.values import (
 # How much code is read: about half a second's worth.
 _MOST_STEPS = 60_000
 
-_OPERATORS = {
-    abs,
-    round,
-    divmod,
-    pow,
-    operator.add,
-    operator.sub,
-    operator.mul,
-    operator.truediv,
-    operator.floordiv,
-    operator.mod,
-    operator.neg,
-}
+_OPERATORS = {abs, round, divmod, pow, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg}
 
-# A getter finds an element by this code.
-_ITEM = ast.Subscript(ast.Name("object"), ast.Name("item"))
+# It stands for every getter of elements that the code makes: which element it finds is not looked at.
+_ITEM_GETTER = operator.itemgetter(0)
 
 # The search follows at most this many functions for one call.
 _MOST_FUNCTIONS = 64
@@ -92,7 +72,7 @@ _LISTED = {
 _READ_NEVERTHELESS = ("torch.utils.data.dataset", "torchvision.datasets")
 
 
-class Calling:
+class CodeSearch:
     """One search. It knows what the code has made so far, and what its functions have returned.
 
     Attributes:
@@ -190,14 +170,8 @@ class Calling:
             raise Unproven(f"`{path}` is changed while an item is loaded, and threads would share it")
         if not isinstance(thing, Made):
             raise Unproven("a function is changed while an item is loaded")
-        if thing.kind is not None and is_of_python(thing.kind):
-            for name in ("__setattr__", "__setitem__", "__delattr__", "__delitem__"):
-                if has_function(thing.kind, name):
-                    raise Unproven(f"`{thing.kind.__name__}.{name}` is not looked at")
-            if isinstance(of, ast.Attribute) and hasattr(attribute_of_class(thing.kind, of.attr), "__set__"):
-                found = attribute_of_class(thing.kind, of.attr)
-                if not isinstance(found, types.MemberDescriptorType):
-                    raise Unproven(f"setting `{thing.kind.__name__}.{of.attr}` is not looked at")
+        if thing.kind is not None and has_code(thing):
+            _check_plain_change(thing.kind, of)
         if thing.kind is not np.ndarray:
             # A slice, and an operation in place, stores what is in a container; in a dict, what is in pairs.
             parts = isinstance(of, ast.AugAssign) or (isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Slice))
@@ -218,7 +192,7 @@ class Calling:
         for it in value:
             if isinstance(it, Made):
                 contents |= frozenset(it.contents)
-            elif isinstance(it, Held) and is_container(it.kind):
+            elif isinstance(it, Held) and it.kind in CONTAINERS:
                 contents |= self.objects.elements(it)
         # The result of a special method is a result, too.
         return self.made(node, contents) | (called - reach(self, value))
@@ -226,28 +200,24 @@ class Calling:
     def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
         found = PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
         # A text could be among the values.
-        text = not value or name in CALLING
+        text = not value or name in known.CALLING
         return found | (self._library.method_of_made(None, name, args, node) if text else PLAIN)
 
-    def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
-        if isinstance(thing, Made) and (thing.kind is None or not is_of_python(thing.kind)):
+    def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:
+        if isinstance(thing, Made) and not has_code(thing):
             return self._library.method_of_made(thing, name, args, node)
-        if isinstance(thing, Made) and is_container(thing.kind or object):
-            return self._library.method_of_made(thing, name, args, node)
-        if isinstance(thing, Held) and (is_array(thing.kind) or is_container(thing.kind)):
+        if isinstance(thing, Held) and (is_array(thing.kind) or thing.kind in CONTAINERS):
             return self._library.method_of_data(thing, name, args, node)
-        if isinstance(thing, Held) and is_logger(thing.kind):
-            if name in LOGGER_METHODS:
-                check_logger(thing)
+        if isinstance(thing, Held) and known.is_logger(thing.kind):
+            if name in known.LOGGER_METHODS:
+                known.check_logger(thing)
                 escape(self, args.all(), node)
                 return PLAIN
             raise unknown(thing)
-        if isinstance(thing, Held) and full_name(thing.kind) == "os._Environ" and name == "get":
-            return PLAIN
-        if isinstance(thing, Held) and is_library_dataset(thing.kind) and name in ITEM_METHODS:
-            return item_of_library_dataset(self, thing, node)
+        if isinstance(thing, Held) and known.is_library_dataset(thing.kind) and name in known.ITEM_METHODS:
+            return known.item_of_library_dataset(self, thing, node)
         function = self.attribute(frozenset([thing]), name, node)
-        if isinstance(thing, Held) and not function and name in METHODS - DRAWING:
+        if isinstance(thing, Held) and not function and name in known.METHODS - known.DRAWING:
             # This object has no such method: a number or a text has it, which could be in its place.
             return self._library.method_of_made(None, name, args, node)
         if isinstance(thing, Made):
@@ -270,7 +240,7 @@ class Calling:
             case NamedMethod(receiver=receiver, name=name):
                 return self._call_named(receiver, name, args, node)
             case Made(kind=kind, contents=contents):
-                if kind is not None and has_function(kind, "__call__"):
+                if has_function(kind, "__call__"):
                     return self.call_method(frozenset([thing]), "__call__", args, node)
                 # What `functools.partial` returned.
                 callables = frozenset(it for it in contents if self._library.is_function(it))
@@ -283,11 +253,11 @@ class Calling:
         raise Unproven("an unknown function is called")
 
     def _call_named(self, receiver: Thing, name: str, args: Args, node: ast.AST) -> Value:
-        if isinstance(receiver, Held) and is_library_dataset(receiver.kind):
-            return item_of_library_dataset(self, receiver, node)
+        if isinstance(receiver, Held) and known.is_library_dataset(receiver.kind):
+            return known.item_of_library_dataset(self, receiver, node)
         if isinstance(receiver, Held):
             # A method of a container's class, of an object whose own class is of Python code.
-            if name in {"__getitem__", "__iter__", "get"} and not is_container(receiver.kind):
+            if name in {"__getitem__", "__iter__", "get"} and receiver.kind not in CONTAINERS:
                 if has_function(receiver.kind, "__missing__"):
                     raise Unproven(f"`{receiver.path}` may change if it lacks a key")
                 if name != "__iter__" and issubclass(receiver.kind, dict):
@@ -308,7 +278,7 @@ class Calling:
             return self._library.call_known(it, kind, args, node)
         match it:
             case types.FunctionType():
-                return self._call_function(it, path, args, node)
+                return self._call_function(it, path, args)
             case types.MethodType() | functools.partial():
                 return self._call_bound(it, path, args, node)
             case type():
@@ -316,30 +286,14 @@ class Calling:
             case types.MethodDescriptorType() if args.positional:
                 rest = Args(args.positional[1:], args.keywords, args.others)
                 return self.call_method(args.positional[0], it.__name__, rest, node)
-            case types.BuiltinFunctionType(__self__=None | type()) if it.__name__ in COPYING:
+            case types.BuiltinFunctionType(__self__=None | type()) if it.__name__ in known.COPYING:
                 return self._library.call_known(it, "fresh", args, node)
             case types.BuiltinFunctionType() if not isinstance(it.__self__, (types.ModuleType, type(None))):
                 return self.call_method(self.objects.value_of([it.__self__], path), it.__name__, args, node)
-            case operator.attrgetter() | operator.itemgetter():
-                return self._call_getter(it, args, node)
+            case operator.itemgetter():
+                found = escape(self, args.all(), node) | reach(self, args.all())
+                return self.made(node, found, tuple) | found
         return self._call_instance(it, held, args, node)
-
-    def _call_getter(self, it: Any, args: Args, node: ast.AST) -> Value:
-        """Return the attributes or the elements that a getter finds."""
-        if isinstance(it, operator.attrgetter):
-            found = PLAIN
-            for path in it.__reduce__()[1]:
-                value = args.all()
-                for name in path.split("."):
-                    value = self.attribute(value, name, node)
-                found |= value
-        else:
-            found = self.elements(args.all(), node)
-            for thing in args.all():
-                kind = getattr(thing, "kind", None) or object
-                if (has_code(thing) or is_container(kind)) and hasattr(kind, "__getitem__"):
-                    found |= self.subscript(frozenset([thing]), PLAIN, _ITEM)
-        return self.made(node, found, tuple) | found
 
     def _call_bound(self, it: types.MethodType | functools.partial[Any], path: str, args: Args, node: ast.AST) -> Value:
         if isinstance(it, types.MethodType):
@@ -347,13 +301,13 @@ class Calling:
             return self.call(self.objects.value_of([it.__func__], path), args.after(receiver), node)
         first = [self.objects.value_of([each], f"{path}.args[{index}]") for index, each in enumerate(it.args)]
         keywords = [(name, self.objects.value_of([each], f"{path}.{name}")) for name, each in it.keywords.items()]
-        known = Args((*first, *args.positional), (*keywords, *args.keywords), args.others)
-        return self.call(self.objects.value_of([it.func], f"{path}.func"), known, node)
+        both = Args((*first, *args.positional), (*keywords, *args.keywords), args.others)
+        return self.call(self.objects.value_of([it.func], f"{path}.func"), both, node)
 
     def _call_instance(self, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
-        known = call_known_object(self, it, held, args, node)
-        if known is not None:
-            return known
+        result = known.call_known_object(self, it, held, args, node)
+        if result is not None:
+            return result
         if has_function(type(it), "__call__") and is_of_python(type(it)):
             return self.call_method(frozenset([held]), "__call__", args, node)
         if hasattr(it, "cache_info"):
@@ -371,11 +325,9 @@ class Calling:
             return PLAIN.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
         if it is typing.cast:
             return args.all()
-        if (it is operator.attrgetter or it is operator.itemgetter) and isinstance(node, ast.Call):
-            names = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            if not names or len(names) != len(node.args) or len(names) != len(args.positional):
-                raise Unproven(f"`{it.__name__}` of what is computed is not looked at")
-            return self.objects.value_of([_getter(it, *names)], it.__name__)
+        if it is operator.itemgetter:
+            escape(self, args.all(), node)
+            return self.objects.value_of([_ITEM_GETTER], "itemgetter")
         if it is warnings.warn and warnings.showwarning.__module__ != "warnings":
             raise Unproven("a warning goes to a user's function, which is not looked at")
         return None
@@ -388,21 +340,26 @@ class Calling:
             found = self.attribute(args.positional[0], name.value, node)
             return PLAIN if it is hasattr else found.union(*args.positional[2:])
         if it is print:
-            check_output(sys.stdout)
+            known.check_output(sys.stdout)
         if it is len:
-            self._call_len(args, node)
+            for thing in args.all():
+                if has_function(getattr(thing, "kind", None), "__len__"):
+                    self.call_method(frozenset([thing]), "__len__", Args(), node)
             return PLAIN
         if it in _OPERATORS:
             return self.operation(node, args.all())
         if it is isinstance or it is issubclass:
-            check_metaclasses(args.others or ABSENT if len(args.positional) < 2 else args.positional[1])  # noqa: PLR2004
+            self._check_classes(args.others or ABSENT if len(args.positional) < 2 else args.positional[1])  # noqa: PLR2004
         return None
 
-    def _call_len(self, args: Args, node: ast.AST) -> None:
-        for thing in args.all():
-            kind = getattr(thing, "kind", None)
-            if kind is not None and has_function(kind, "__len__"):
-                self.call_method(frozenset([thing]), "__len__", Args(), node)
+    def _check_classes(self, classes: Value) -> None:
+        """Refuse classes that say by code what belongs to them."""
+        for thing in reach(self, classes):
+            if isinstance(thing, Held) and issubclass(thing.kind, type):
+                for kind in thing.objects:
+                    hook = getattr(kind.__subclasshook__, "__func__", kind.__subclasshook__)
+                    if isinstance(hook, types.FunctionType) and not self.is_listed(hook.__module__):
+                        raise Unproven(f"`{kind.__name__}.__subclasshook__` is not looked at")
 
     def _call_class(self, kind: type, args: Args, node: ast.AST) -> Value:  # noqa: C901 - one for each kind.
         if issubclass(kind, BaseException) and not has_function(kind, "__init__"):
@@ -447,15 +404,12 @@ class Calling:
             raise Unproven(f"a `default_factory` of `{kind.__name__}` is not looked at")
         if has_function(kind, "__setattr__") and not kind.__dataclass_params__.frozen:
             raise Unproven(f"`{kind.__name__}.__setattr__` is not looked at")
-        known = [it.default for it in fields if it.default is not dataclasses.MISSING]
-        return self.objects.value_of(known, f"{kind.__name__}[...]")
+        defaults = [it.default for it in fields if it.default is not dataclasses.MISSING]
+        return self.objects.value_of(defaults, f"{kind.__name__}[...]")
 
-    def _call_function(self, function: types.FunctionType, path: str, args: Args, node: ast.AST) -> Value:
+    def _call_function(self, function: types.FunctionType, path: str, args: Args) -> Value:
         if self.is_listed(function.__module__):
             raise Unproven(f"`{path}` is not among the functions that are known")
-        if _is_context_manager(function):
-            wrapped = self.objects.value_of([function.__wrapped__], path)  # type: ignore[attr-defined]
-            return self.call(wrapped, args, node)
         definition = find_node(function)
         if definition is None:
             raise Unproven(f"the code of `{path}` cannot be read: its source is not there, or was changed since")
@@ -521,16 +475,23 @@ class Calling:
             result = self.made(node, reading.yielded | reading.returned)
             # `StopIteration` carries it.
             self.made(RAISED, reading.returned)
-        known = self._results.setdefault(key, UNASSIGNED)
-        if not result <= known:
-            self._results[key] = known | result
+        before = self._results.setdefault(key, UNASSIGNED)
+        if not result <= before:
+            self._results[key] = before | result
             self.note()
 
 
-@functools.lru_cache(maxsize=64)
-def _getter(kind: Callable[..., Any], *names: Any) -> Any:
-    """Return a getter, the same for the same names."""
-    return kind(*names)
+def _check_plain_change(kind: type, of: ast.AST | None) -> None:
+    """Refuse that code of a class runs when an object of it is changed."""
+    if isinstance(of, ast.AugAssign):
+        raise Unproven(f"an operation in place on a {kind.__name__} is not looked at")
+    for name in ("__setattr__", "__setitem__", "__delattr__", "__delitem__"):
+        if has_function(kind, name):
+            raise Unproven(f"`{kind.__name__}.{name}` is not looked at")
+    if isinstance(of, ast.Attribute):
+        found = attribute_of_class(kind, of.attr)
+        if hasattr(found, "__set__") and not isinstance(found, types.MemberDescriptorType):
+            raise Unproven(f"setting `{kind.__name__}.{of.attr}` is not looked at")
 
 
 def _yields(node: FunctionNode) -> bool:
@@ -556,12 +517,6 @@ def _is_generated(kind: type, function: types.FunctionType) -> bool:
     return "__dataclass_fields__" in vars(kind) and function.__code__.co_filename == "<string>"
 
 
-def _is_context_manager(function: types.FunctionType) -> bool:
-    wrapped = getattr(function, "__wrapped__", None)
-    code = function.__code__
-    return wrapped is not None and code.co_filename.endswith("contextlib.py") and code.co_name == "helper"
-
-
 _INDEX = ast.Subscript(ast.Name("dataset"), ast.Name("index"))
 _INDICES = ast.List([])
 _ITEMS = ast.List([])
@@ -584,36 +539,38 @@ def find_obstacle(dataset: Any, collate_fn: Any, samplers: Sequence[Any], *, bat
         samplers: Those that are not PyTorch's or ours: what they yield may be slices, and they may change the dataset.
         batched: Whether indices come in batches.
     """
-    calling = Calling()
+    search = CodeSearch()
     try:
-        data = calling.objects.value_of([dataset], "dataset")
-        index = calling.made(_INDEX) if samplers else PLAIN
+        data = search.objects.value_of([dataset], "dataset")
+        index = search.made(_INDEX) if samplers else PLAIN
         batch = _follow(
-            calling, data, collate_fn, index, in_one_call=batched and hasattr(dataset, "__getitems__"), batched=batched
+            search, data, collate_fn, index, in_one_call=batched and hasattr(dataset, "__getitems__"), batched=batched
         )
-        for thing in reach(calling, batch):
+        for thing in reach(search, batch):
             _check_given_away(thing)
     except Unproven as found:
         return f"{found.what} ({found.place})" if found.place else found.what
     except Exception as error:  # noqa: BLE001 - objects may do anything when they are looked at.
         return f"its code cannot be followed: {error!r}"
-    return _find_changing_sampler(samplers, {id(dataset), *calling.objects.shared()})
+    return _find_changing_sampler(samplers, {id(dataset), *search.objects.shared()})
 
 
-def _follow(calling: Calling, data: Value, collate_fn: Any, index: Value, *, in_one_call: bool, batched: bool) -> Value:
+def _follow(
+    search: CodeSearch, data: Value, collate_fn: Any, index: Value, *, in_one_call: bool, batched: bool
+) -> Value:
     if in_one_call:
-        items = calling.call_method(data, "__getitems__", Args((calling.made(_INDICES, index, list),)), _INDEX)
+        items = search.call_method(data, "__getitems__", Args((search.made(_INDICES, index, list),)), _INDEX)
     else:
-        items = calling.subscript(data, index, _INDEX)
-        items = calling.made(_ITEMS, items, list) if batched else items
-    collate = calling.objects.value_of([collate_fn], "collate_fn")
-    return calling.call(collate, Args((items,)), _BATCH)
+        items = search.subscript(data, index, _INDEX)
+        items = search.made(_ITEMS, items, list) if batched else items
+    collate = search.objects.value_of([collate_fn], "collate_fn")
+    return search.call(collate, Args((items,)), _BATCH)
 
 
 def _check_given_away(thing: Thing) -> None:
     if not isinstance(thing, Held) or thing.kind in {tuple, frozenset}:
         return
-    changes = is_of_python(thing.kind) or thing.kind in CONTAINERS
+    changes = is_of_python(thing.kind)
     if is_array(thing.kind):
         changes = any(getattr(getattr(it, "flags", None), "writeable", True) for it in thing.objects)
     if changes:
@@ -634,17 +591,10 @@ def _globals_of(kind: type) -> list[Any]:
 def _find_changing_sampler(samplers: Sequence[Any], shared: set[int]) -> str | None:
     """Return which sampler can change what worker threads read, since it holds it: the loop's thread runs samplers."""
     for sampler in samplers:
-        seen, todo = set[int](), [sampler, *_globals_of(type(sampler))]
-        while todo:
-            it = todo.pop()
+        name = type(sampler).__name__
+        for number, it in enumerate(reachable([sampler, *_globals_of(type(sampler))])):
             if id(it) in shared:
-                name = type(sampler).__name__
                 return f"the {name} holds a {type(it).__name__} of the dataset, which it could change at the same time"
-            if id(it) in seen or isinstance(it, (type, ModuleType)):
-                continue
-            seen.add(id(it))
-            if len(seen) > _MOST_OBJECTS:
-                return f"the {type(sampler).__name__} holds more objects than are looked at"
-            # A function's names belong to its module.
-            todo += (it.__closure__ or ()) if isinstance(it, FunctionType) else get_referents(it)
+            if number > _MOST_OBJECTS:
+                return f"the {name} holds more objects than are looked at"
     return None
