@@ -47,12 +47,7 @@ def own_copy(index: Any) -> Any:
 
 
 class BatchOutcome(NamedTuple):
-    """The outcome of a request.
-
-    Attributes:
-        batch: The batch, unless there is an error.
-        error: The exception that loading ended in, or None.
-    """
+    """The outcome of a request: a batch, or the exception that loading it ended in."""
 
     number: int
     batch: Any
@@ -100,11 +95,7 @@ def _collate_arrays(arrays: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 class Pinning:
-    """A function that pins the tensors of a batch, in any thread, for the device that is current here.
-
-    Args:
-        device: The kind of device, as torch names it.
-    """
+    """A function that pins the tensors of a batch, in any thread, for the device that is current here."""
 
     def __init__(self, device: str | None) -> None:
         self._device = device
@@ -159,12 +150,7 @@ class LoadingAbandoned(Exception):  # noqa: N818 - a situation, not an error.
 
 
 class MapFetch:
-    """A function that loads the items of a batch and collates them.
-
-    Args:
-        collate_fn: Makes a batch of a list of items, or converts one item if there are no batches.
-        batched: Whether indices come in batches.
-    """
+    """A function that loads the items of a batch and collates them. If not ``batched``, it converts one item."""
 
     def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
         self._dataset = dataset
@@ -232,13 +218,7 @@ class MapFetch:
 
 
 class StreamOptions(NamedTuple):
-    """How a loader batches an iterable dataset.
-
-    Attributes:
-        collate_fn: Makes a batch of a list of items, or converts one item if there are no batches.
-        batch_size: Items in a batch. None yields the items themselves.
-        drop_last: Whether a shorter last batch is dropped.
-    """
+    """How a loader batches an iterable dataset. Without a ``batch_size`` it yields the converted items themselves."""
 
     collate_fn: Callable[[Any], Any]
     batch_size: int | None

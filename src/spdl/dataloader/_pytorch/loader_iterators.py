@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from typing import Any
 
+from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from spdl.dataloader._pytorch.fetching import (
@@ -22,55 +22,7 @@ from spdl.dataloader._pytorch.fetching import (
 )
 from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, note_sharing
-from spdl.dataloader._pytorch.worker_choice import WorkerCounts
-
-
-class AnyLoader(Protocol):
-    """A loader with the attributes of torch's class, and what its iterators tell it and ask it."""
-
-    dataset: Any
-    batch_size: int | None
-    sampler: Any
-    batch_sampler: Any
-    drop_last: bool
-    num_workers: int
-    collate_fn: Callable[[Any], Any]
-    timeout: float
-    worker_init_fn: Callable[[int], object] | None
-    multiprocessing_context: Any
-    generator: Any
-    prefetch_factor: int
-    persistent_workers: bool
-    in_order: bool
-    workers: Literal["thread", "process"] | None
-    _loaded: dict[str, Any] | None
-    _pickles_once: int | None
-    _index_sampler: Any
-
-    def _begin(self, iterator: TrackedIterator) -> tuple[Any, dict[str, Any] | None]: ...
-
-    def _drawing(self) -> AbstractContextManager[None]: ...
-
-    def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None: ...
-
-
-class IndexSampler:
-    """Yields what the consumer has not received yet.
-
-    Args:
-        sampler: The loader's sampler, which yields the indices of batches.
-    """
-
-    def __init__(self, sampler: Any, epoch: MapEpoch) -> None:
-        self._sampler = sampler
-        self._epoch = epoch
-
-    def __iter__(self) -> Iterator[BatchRequest]:
-        return self._epoch.requests()
-
-    def __len__(self) -> int:
-        return len(self._sampler)
-
+from spdl.dataloader._pytorch.worker_choice import worker_counts
 
 _NEVER: Any = object()
 
@@ -82,7 +34,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
     ``_next_data`` for each batch, which must leave in ``_handed`` the next value of `progress.latest`.
     """
 
-    def __init__(self, loader: AnyLoader) -> None:
+    def __init__(self, loader: DataLoader) -> None:
         self._loader = weakref.ref(loader)
         self._begin(loader)
         self._handed: Any = None
@@ -91,13 +43,13 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         super().__init__(loader)
         self._prepare(loader)
 
-    def _begin(self, loader: AnyLoader) -> None:
+    def _begin(self, loader: DataLoader) -> None:
         self._is_read = False
         # A MapEpoch or an IterableEpoch, after the kind of the dataset; and the state that waits for a first read.
         self._epoch: Any
         self._epoch, self._loaded = loader._begin(self)  # noqa: SLF001 - the classes belong together.
 
-    def begin_again(self, loader: AnyLoader) -> None:
+    def begin_again(self, loader: DataLoader) -> None:
         """Become the iterator that the loader would make now."""
         self._shutdown_workers()
         try:
@@ -118,10 +70,10 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
     def is_under_way(self) -> bool:
         return self._is_read and not self._epoch.finished
 
-    def _prepare(self, loader: AnyLoader) -> None:
+    def _prepare(self, loader: DataLoader) -> None:
         """Change what torch's class has noted of the loader, before workers start."""
 
-    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
         if not first_iter:
             self._begin(loader)
         self._index_sampler = loader._index_sampler  # noqa: SLF001
@@ -136,7 +88,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
 
     @_index_sampler.setter
     def _index_sampler(self, sampler: Any) -> None:
-        self._indices = IndexSampler(sampler, self._epoch) if isinstance(self._epoch, MapEpoch) else sampler
+        self._indices = self._epoch if isinstance(self._epoch, MapEpoch) else sampler
 
     @property
     def _base_seed(self) -> int:
@@ -147,7 +99,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         # torch draws a seed even if the epoch does not begin again.
         self._seed = self._epoch.settle_seed(drawn)
 
-    def _tell_loader(self, loader: AnyLoader) -> None:
+    def _tell_loader(self, loader: DataLoader) -> None:
         if not self._is_read and self._loaded is not loader._loaded:  # noqa: SLF001
             # A state was loaded since, or another iterator has taken it up.
             self.begin_again(loader)
@@ -175,13 +127,9 @@ _NO_TIMEOUT = "_SingleProcessDataLoaderIter requires timeout == 0"
 
 
 class CallerIterator(TrackedIterator):
-    """Loads each batch when it is asked for.
+    """Loads each batch when it is asked for."""
 
-    Raises:
-        AssertionError: If the loader has a timeout, as torch does.
-    """
-
-    def __init__(self, loader: AnyLoader) -> None:
+    def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         if self._timeout != 0:
             raise AssertionError(_NO_TIMEOUT)
@@ -238,28 +186,23 @@ class _LoadBatch:
 
 
 class ThreadIterator(TrackedIterator):
-    """Asks for as many batches ahead as torch does, in the consumer's thread, and hands them over in order.
+    """Asks for as many batches ahead as torch does, in the consumer's thread, and hands them over in order."""
 
-    Args:
-        loader: The loader. Its dataset is map-style.
-    """
-
-    def __init__(self, loader: AnyLoader) -> None:
+    def __init__(self, loader: DataLoader) -> None:
         self._workers: ThreadWorkers[BatchRequest, BatchOutcome] | None = None
         super().__init__(loader)
-        counts = WorkerCounts.of(loader)
+        num_workers, ahead = worker_counts(loader)
         self._in_order = loader.in_order
-        self._ahead = counts.ahead * counts.workers
+        self._ahead = ahead * num_workers
         self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
-        slots = WorkerSlots(self._base_seed, [self._dataset] * counts.workers, loader.worker_init_fn)
+        slots = WorkerSlots(self._base_seed, [self._dataset] * num_workers, loader.worker_init_fn)
         pin = Pinning.of(self)
-        self._workers = ThreadWorkers(
-            _LoadBatch(self._fetch, slots, pin), counts.workers, self._ahead, arguments_of(loader, counts.workers)
-        )
+        load = _LoadBatch(self._fetch, slots, pin)
+        self._workers = ThreadWorkers(load, num_workers, self._ahead, arguments_of(loader, num_workers))
         self._awaited: deque[int] = deque()
         self._reset(loader, first_iter=True)
 
-    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
         self._drain()
         super()._reset(loader, first_iter)
         # The numbers of the batches that were asked for and not handed over yet.

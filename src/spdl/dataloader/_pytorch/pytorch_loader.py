@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import GenericAlias
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
 
@@ -400,7 +400,9 @@ def get_pytorch_dataloader(  # noqa: PLR0917 - torch's order of arguments.
     ):
         if value is not None:
             refuse(ValueError, name, "left out", value, "`PyTorchDataLoader` takes it.")
-    _check_exclusions(batch_size, shuffle, sampler, batch_sampler, drop_last)
+    _check_exclusions(
+        batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler, drop_last=drop_last
+    )
     num_workers = check_int("num_workers", num_workers, least=0)
     if num_workers == 0:
         warnings.warn("`num_workers` is 0, and becomes 1: this loader's workers are processes.", stacklevel=2)
@@ -433,24 +435,15 @@ def get_pytorch_dataloader(  # noqa: PLR0917 - torch's order of arguments.
     return loader
 
 
-def _check_exclusions(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
-    if batch_sampler is not None:
-        if sampler is not None:
-            _exclude("sampler", sampler, "batch_sampler", batch_sampler)
-        if batch_size is not None:
-            _exclude("batch_size", batch_size, "batch_sampler", batch_sampler, " Pass batch_size=None.")
-        if drop_last:
-            _exclude("drop_last", drop_last, "batch_sampler", batch_sampler)
-        if shuffle:
-            _exclude("shuffle", shuffle, "batch_sampler", batch_sampler)
-    elif batch_size is None and drop_last:
-        _exclude("drop_last", drop_last, "batch_size", batch_size)
-    if sampler is not None and shuffle:
-        _exclude("shuffle", shuffle, "sampler", sampler)
-
-
-def _exclude(name: str, value: Any, other: str, other_value: Any, remedy: str = "") -> NoReturn:
-    raise ValueError(
-        f"`{name}` and `{other}` exclude each other, got {name}={show(value)} and {other}={show(other_value)} "
-        f"({callers_line()}).{remedy}"
-    )
+def _check_exclusions(**given: Any) -> None:
+    wanted = {name for name, value in given.items() if value is not None and value is not False}
+    excluded = [(it, "batch_sampler") for it in ("sampler", "batch_size", "drop_last", "shuffle")]
+    pairs = [it for it in (*excluded, ("shuffle", "sampler")) if wanted.issuperset(it)]
+    if "drop_last" in wanted and wanted.isdisjoint({"batch_size", "batch_sampler"}):
+        pairs.append(("drop_last", "batch_size"))
+    for name, other in pairs:
+        remedy = " Pass batch_size=None." if name == "batch_size" else ""
+        raise ValueError(
+            f"`{name}` and `{other}` exclude each other, got {name}={show(given[name])} and "
+            f"{other}={show(given[other])} ({callers_line()}).{remedy}"
+        )

@@ -7,9 +7,11 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 from spdl._ranges import Ranges
 from spdl.dataloader._pytorch.fetching import BatchRequest, is_stateful
-from spdl.dataloader._pytorch.random_states import LoaderGenerator
+from spdl.dataloader._pytorch.random_states import pack_generator, unpack_generator
 from spdl.dataloader._pytorch.samplers import DrawnOrder, OrderNotes
 
 
@@ -39,11 +41,7 @@ class StreamStep(NamedTuple):
 
 
 class Positions:
-    """The positions of all workers, and whose turn it is.
-
-    Args:
-        worker: The worker whose batch comes first.
-    """
+    """The positions of all workers, and whose turn it is."""
 
     __slots__ = ("_settled", "latest")
 
@@ -87,11 +85,7 @@ class Positions:
 
 
 class ReceivedBatches:
-    """The numbers of the batches that the consumer has received.
-
-    Args:
-        received: Those that were received in another process.
-    """
+    """The numbers of the batches that the consumer has received, here or in another process."""
 
     __slots__ = ("_settled", "latest")
 
@@ -126,7 +120,7 @@ class ReceivedBatches:
 
 
 class _SeededEpoch:
-    """One pass over a dataset, and the seed of its workers.
+    """One pass over a dataset, and the seed of its workers, drawn from the loader's torch generator or the global one.
 
     Args:
         generator: The loader's torch generator, or None.
@@ -136,21 +130,36 @@ class _SeededEpoch:
 
     def __init__(self, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         self.finished = False
+        self._generator = generator
+        # The state of the generator after the seed was drawn.
+        self._state: Any = None
         if packed is not None:
-            self._generator = LoaderGenerator.unpack(generator, packed)
-        elif base_seed is not None:
-            self._generator = LoaderGenerator.staying(generator, base_seed)
-        else:
-            self._generator = LoaderGenerator(generator)
+            base_seed, text = packed["base_seed"], packed["generator"]
+            self._state = None if text is None else unpack_generator(text)
+        elif base_seed is not None and generator is not None:
+            self._state = generator.get_state()
+        # The seed of the first worker; None until it is drawn.
+        self.base_seed = base_seed
+        self._resumed = base_seed is not None
+        # Nothing may be drawn from the global generator either.
+        self._global_state = torch.get_rng_state() if self._resumed and generator is None else None
 
     def settle_seed(self, drawn: int) -> int:
         """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch began elsewhere."""
-        return self._generator.settle(drawn)
+        if not self._resumed:
+            self.base_seed = drawn
+            self._state = None if self._generator is None else self._generator.get_state()
+        elif self._global_state is not None:
+            torch.set_rng_state(self._global_state)
+        elif self._state is not None:
+            self._generator.set_state(self._state)
+        assert self.base_seed is not None
+        return self.base_seed
 
-    @property
-    def base_seed(self) -> int | None:
-        """The seed of the epoch's first worker; None until it is drawn."""
-        return self._generator.base_seed
+    def pack_seed(self) -> dict[str, Any]:
+        """Return what was drawn as JSON has it."""
+        state = self._state
+        return {"base_seed": self.base_seed, "generator": None if state is None else pack_generator(state)}
 
     def finish(self) -> None:
         """Note that there are no more batches, and that the consumer was told so."""
@@ -158,26 +167,31 @@ class _SeededEpoch:
 
 
 class MapEpoch(_SeededEpoch):
-    """The inputs that determine the batches of an epoch, and the batches that the consumer has received."""
+    """The inputs that determine the batches of an epoch, and the batches that the consumer has received.
+
+    torch iterates over it in the place of the loader's sampler.
+    """
 
     def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         super().__init__(generator, packed, base_seed)
-        if packed is None:
-            self.progress = ReceivedBatches()
-            self._sampling = DrawnOrder(sampler, self.progress)
-        else:
-            self.progress = ReceivedBatches(Ranges.from_state(packed["received"]))
-            self._sampling = DrawnOrder(sampler, self.progress, OrderNotes.unpack(packed["sampling"]))
+        self._sampler = sampler
+        received, notes = None, None
+        if packed is not None:
+            received, notes = Ranges.from_state(packed["received"]), OrderNotes.unpack(packed["sampling"])
+        self.progress = ReceivedBatches(received)
+        self._sampling = DrawnOrder(sampler, self.progress, notes)
 
-    def requests(self) -> Iterator[BatchRequest]:
-        """Start the sampler, and return an iterator over the requests."""
+    def __iter__(self) -> Iterator[BatchRequest]:
         return self._sampling.requests()
+
+    def __len__(self) -> int:
+        return len(self._sampler)
 
     def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
         received = self.progress.snapshot()
         sampling = self._sampling.note(received.watermark).pack()
-        return {"received": received.to_state(), **self._generator.pack(), "sampling": sampling}
+        return {"received": received.to_state(), **self.pack_seed(), "sampling": sampling}
 
 
 _LG = logging.getLogger("spdl.dataloader")
@@ -219,4 +233,4 @@ class IterableEpoch(_SeededEpoch):
     def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
         positions, worker = self.progress.snapshot()
-        return {"workers": [list(it) for it in positions], "next_worker": worker, **self._generator.pack()}
+        return {"workers": [list(it) for it in positions], "next_worker": worker, **self.pack_seed()}

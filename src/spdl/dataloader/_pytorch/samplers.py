@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
@@ -82,12 +82,7 @@ def has_epoch(part: Any) -> bool:
 
 
 def note_parts(sampler: Any, *, generators: bool) -> list[Part]:
-    """Return what each part of the sampler would start its next epoch from, as JSON has it.
-
-    Args:
-        sampler: The sampler.
-        generators: Whether to note the states of the generators that they were given.
-    """
+    """Return what each part of the sampler would start its next epoch from, as JSON has it."""
     return [_note_part(part, generators=generators) for part in parts_of(sampler)]
 
 
@@ -155,31 +150,17 @@ def check_stages(parts: list[Any], noted: list[Part]) -> None:
             )
 
 
-_PLAIN = {int, str, float, bool, type(None)}
-
-
-class SamplerStates(Protocol):
-    """The states of what yields the indices of an epoch."""
-
-    def note(self, number: int) -> None:
-        """Note that the batch of this number was drawn, the last one so far."""
-
-    def after(self, number: int) -> Any:
-        """Return the state after a batch that was drawn, which is not the last one; None if it is not known."""
-
-
 class _Computed:
-    """Computes a state from that at the beginning, so a step costs nothing.
+    """Computes a sampler's state after a batch from that at the beginning, so a step costs nothing.
 
     Args:
-        sampler: Has ``advance_state``, as `spdl.source.EpochSampler`.
         first: The number of the batch that it yields first.
         size: How many times it is asked for the next element for each batch but the last.
     """
 
     def __init__(self, sampler: Any, first: int, size: int) -> None:
         self._sampler = sampler
-        self._begin = _copied(sampler.state_dict())
+        self._begin = copy.deepcopy(sampler.state_dict())
         self._first = first
         self._size = size
 
@@ -187,16 +168,11 @@ class _Computed:
         """Do nothing."""
 
     def after(self, number: int) -> Any:
-        return self._sampler.advance_state(_copied(self._begin), (number + 1 - self._first) * self._size)
+        return self._sampler.advance_state(copy.deepcopy(self._begin), (number + 1 - self._first) * self._size)
 
 
 class _Asked:
-    """Asks for the state after each batch, and keeps those that may be wanted.
-
-    Args:
-        stateful: A sampler or an iterator over one.
-        first: The number of the batch that it yields first.
-    """
+    """Asks a sampler, or an iterator over it, for the state after each batch, and keeps those that may be wanted."""
 
     def __init__(self, stateful: Any, received: ReceivedBatches, first: int) -> None:
         self._stateful = stateful
@@ -205,7 +181,7 @@ class _Asked:
         self._oldest = first
 
     def note(self, number: int) -> None:
-        self._states[number] = _copied(self._stateful.state_dict())
+        self._states[number] = copy.deepcopy(self._stateful.state_dict())
         # The last that was received is drawn again, from the state after the one before.
         while self._oldest < self._received.below - 2:
             self._states.pop(self._oldest, None)
@@ -215,18 +191,14 @@ class _Asked:
         return self._states.get(number)
 
 
+SamplerStates: TypeAlias = _Computed | _Asked
+
+
 def begin_states(parts: list[Any], indices: Any, received: ReceivedBatches, first: int) -> SamplerStates | None:
     """Return the states from now on, just before the first batch is drawn.
 
-    Args:
-        parts: The samplers, the outermost first.
-        indices: The iterator over them.
-        received: The batches that the consumer has.
-        first: The number of the batch that is drawn first.
-
-    Returns:
-        None if neither the sampler nor the iterator saves a state, or if something around the sampler may read ahead of
-        it, or group what it yields by a rule that the state does not know. The rest is then drawn from the beginning.
+    None if neither the sampler nor the iterator saves a state, or if something around the sampler may read ahead of
+    it, or group what it yields by a rule that the state does not know. The rest is then drawn from the beginning.
     """
     *around, sampler = parts
     if not is_stateful(sampler):
@@ -236,18 +208,6 @@ def begin_states(parts: list[Any], indices: Any, received: ReceivedBatches, firs
     if knows_states(type(sampler), "advance_state"):
         return _Computed(sampler, first, around[0].batch_size if around else 1)
     return _Asked(sampler, received, first)
-
-
-def _copied(value: Any) -> Any:
-    """Return a deep copy. What JSON has is copied several times as quickly as by the standard library."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is dict:
-        return {_copied(key): _copied(it) for key, it in value.items()}
-    if kind is list:
-        return [_copied(it) for it in value]
-    return copy.deepcopy(value)
 
 
 class OrderNotes(NamedTuple):
@@ -314,11 +274,7 @@ class DrawnOrder:
         self._at_first = self._start.at_first
 
     def note(self, received: int) -> OrderNotes:
-        """Return what the rest of the order can be drawn from again. It changes nothing.
-
-        Args:
-            received: The batches below this one were received.
-        """
+        """Return what the rest of the order can be drawn from again, if all batches below one were received."""
         notes = self._start._replace(drawn=self._drawn, at_iter=self._at_iter, at_first=self._at_first)
         if self._at_first is None and self._generators:
             # The order is not drawn yet, or a sampler that saves its own state has drawn it.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any, NoReturn
 
-from torch.utils.data import IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
 from spdl.dataloader._pytorch.fetching import is_stateful
-from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
 from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.samplers import (
@@ -32,14 +31,8 @@ _KIND = "PyTorchDataLoader"
 _FINISHED = "_iterator_finished"
 
 
-def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
-    """Return the state of a loader.
-
-    Args:
-        loader: The loader.
-        sampler: Yields its indices.
-        epoch: The epoch that its latest iterator is in, or None.
-    """
+def make_state(loader: DataLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
+    """Return the state of a loader whose latest iterator is in an epoch, or in none."""
     finished = epoch is not None and epoch.finished
     within = epoch is not None and not finished
     dataset, generator = loader.dataset, private_generator(loader)
@@ -56,7 +49,7 @@ def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
     return {**sealed(_KIND, content), _FINISHED: finished}
 
 
-def _fingerprint(loader: AnyLoader, sampler: Any) -> dict[str, Any]:
+def _fingerprint(loader: DataLoader, sampler: Any) -> dict[str, Any]:
     dataset, parts = loader.dataset, parts_of(sampler)
     iterable = isinstance(dataset, IterableDataset)
     return {
@@ -79,13 +72,8 @@ def _length(dataset: Any) -> int | None:
         return None
 
 
-def check_whole(state: Any, loader: AnyLoader, sampler: Any) -> None:
-    """Check that a state is whole, and of a loader over the same data that saves the same parts.
-
-    Raises:
-        TypeError: If it is not a dict.
-        ValueError: If it is truncated or damaged, of a newer version, or of a loader over other data.
-    """
+def check_whole(state: Any, loader: DataLoader, sampler: Any) -> None:
+    """Check that a state is whole, and of a loader over the same data that saves the same parts, or raise."""
     content = {name: part for name, part in state.items() if name != _FINISHED} if isinstance(state, dict) else state
     check_state("state_dict", content, _KIND)
     saved, own = content["fingerprint"], _fingerprint(loader, sampler)
@@ -99,13 +87,8 @@ def check_whole(state: Any, loader: AnyLoader, sampler: Any) -> None:
         )
 
 
-def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[str, Any] | None:
+def apply_state(state: dict[str, Any], loader: DataLoader, sampler: Any) -> dict[str, Any] | None:
     """Restore the user's objects, and return what was noted of the epoch if the state is from the middle of one.
-
-    Args:
-        state: A state that `check_whole` let pass.
-        loader: The loader.
-        sampler: Yields its indices.
 
     Raises:
         ValueError: If a user's object does not take its part of the state.
@@ -159,16 +142,9 @@ def _refuse_part(kind: str, part: object, error: Exception) -> NoReturn:
 
 
 def make_epoch(
-    loader: AnyLoader, sampler: Any, packed: dict[str, Any] | None, base_seed: int | None = None
+    loader: DataLoader, sampler: Any, packed: dict[str, Any] | None, base_seed: int | None = None
 ) -> MapEpoch | IterableEpoch:
-    """Return a new epoch, or the rest of one that was packed.
-
-    Args:
-        loader: The loader.
-        sampler: Yields its indices.
-        packed: The epoch, or None for a new one.
-        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
-    """
+    """Return a new epoch, or the rest of one that was packed."""
     # torch refuses an invalid generator when it draws.
     generator = private_generator(loader)
     if isinstance(loader.dataset, IterableDataset):

@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.fetching import (
-    LoadingAbandoned,
-    Pinning,
-    StreamFetch,
-    StreamOptions,
-    in_this_process,
-)
-from spdl.dataloader._pytorch.loader_iterators import AnyLoader, TrackedIterator
+from torch.utils.data import DataLoader
+
+from spdl.dataloader._pytorch.fetching import LoadingAbandoned, Pinning, StreamFetch, StreamOptions, in_this_process
+from spdl.dataloader._pytorch.loader_iterators import TrackedIterator
 from spdl.dataloader._pytorch.received import Position, StreamStep
 from spdl.dataloader._pytorch.thread_workers import (
     ThreadWorkers,
@@ -22,7 +18,7 @@ from spdl.dataloader._pytorch.thread_workers import (
     make_own_copies,
     note_sharing,
 )
-from spdl.dataloader._pytorch.worker_choice import WorkerCounts
+from spdl.dataloader._pytorch.worker_choice import worker_counts
 
 
 class StreamOutcome(NamedTuple):
@@ -74,12 +70,7 @@ class _Stream:
 
 
 class LoadStreams:
-    """A generator function: asked for a batch of a worker, it yields as many outcomes as are wanted by then.
-
-    Args:
-        positions: The positions at which the workers begin.
-        slots: The places for the workers.
-    """
+    """A generator function: asked for a batch of a worker, it yields as many outcomes as are wanted by then."""
 
     def __init__(
         self,
@@ -139,23 +130,20 @@ class StreamIterator(TrackedIterator):
 
     Each worker iterates a deep copy of the dataset, so what the dataset changes is the worker's own. Workers that stay
     keep it.
-
-    Args:
-        loader: The loader. Its dataset is iterable.
     """
 
-    def __init__(self, loader: AnyLoader) -> None:
+    def __init__(self, loader: DataLoader) -> None:
         self._workers: ThreadWorkers[int, StreamOutcome] | None = None
         super().__init__(loader)
         # It is torch's attribute, which may be True.
-        self._num_workers, self._ahead = WorkerCounts.of(loader)
+        self._num_workers, self._ahead = worker_counts(loader)
         self._in_order = loader.in_order
         self._init_fn = loader.worker_init_fn
         self._options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
         self._datasets = make_own_copies(self._dataset, self._num_workers)
         self._reset(loader, first_iter=True)
 
-    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
         self._shutdown_workers()
         super()._reset(loader, first_iter)
         slots = WorkerSlots(self._base_seed, self._datasets, self._init_fn)

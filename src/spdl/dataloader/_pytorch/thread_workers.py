@@ -15,35 +15,36 @@ from contextlib import AbstractContextManager, ExitStack
 from contextvars import copy_context
 from dataclasses import fields, is_dataclass
 from functools import partial
-from gc import get_referents
 from queue import SimpleQueue
-from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from types import BuiltinFunctionType, CellType, FunctionType
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
 from spdl._processes import LOOPS, before_children_are_awaited
+from spdl.dataloader._thread_safety.objects import reachable
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
-
-if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 
 T = TypeVar("T")
 
 
 class _ThreadInfo(threading.local):
-    """The worker that this thread is, if it is one."""
+    """The worker that this thread is, if it is one, and whether its operators were limited."""
 
     info: Any = None
+    is_limited = False
 
     def be(self, info: Any) -> Any:
         """Become a worker, or with None no worker any more, and return what it was before."""
         before, self.info = self.info, info
         return before
+
+    def note_limit(self) -> None:
+        self.is_limited = True
 
 
 _THREAD_INFO = _ThreadInfo()
@@ -118,21 +119,16 @@ class WorkerSlots:
     def __init__(self, base_seed: int, datasets: Sequence[Any], worker_init_fn: Callable[[int], object] | None) -> None:
         _install()
         self._worker_init_fn = worker_init_fn
-        context = InheritedContext()
         self._intraop = IntraopThreads()
         self._slots = [
-            _Slot(_make_info(number, len(datasets), base_seed + number, dataset), context.copy())
+            _Slot(_make_info(number, len(datasets), base_seed + number, dataset), InheritedContext())
             for number, dataset in enumerate(datasets)
         ]
         # The last one is taken first, and was used last.
         self._free = self._slots[::-1]
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function as a worker that no other thread is.
-
-        Raises:
-            BaseException: What ``worker_init_fn`` or the function raises.
-        """
+        """Call a function as a worker that no other thread is."""
         slot = self._free.pop()
         try:
             return self._run_in(slot, function, *args)
@@ -140,11 +136,7 @@ class WorkerSlots:
             self._free.append(slot)
 
     def run_as(self, worker_id: int, function: Callable[..., T], *args: Any) -> T:
-        """Call a function as that worker. The caller ensures that no other thread is.
-
-        Raises:
-            BaseException: What ``worker_init_fn`` or the function raises.
-        """
+        """Call a function as that worker. The caller ensures that no other thread is."""
         return self._run_in(self._slots[worker_id], function, *args)
 
     def _run_in(self, slot: _Slot, function: Callable[..., T], *args: Any) -> T:
@@ -177,19 +169,13 @@ _DEVICES = ("cpu", "cuda")
 class InheritedContext:
     """The context variables and modes of PyTorch of the thread that makes it: of a loop under ``torch.no_grad``, say.
 
-    Context variables hold the settings of ``decimal`` and, from NumPy 2 on, of ``numpy.errstate``.
+    One thread at a time may be in it. Context variables hold the settings of ``decimal`` and, from NumPy 2 on, of
+    ``numpy.errstate``.
     """
 
     def __init__(self) -> None:
         self._variables = copy_context()
         self._modes = _modes()
-
-    def copy(self) -> InheritedContext:
-        """Return one more, which another thread may be in at the same time."""
-        other = object.__new__(InheritedContext)
-        other._variables = self._variables.copy()
-        other._modes = self._modes
-        return other
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function in it. Changes of the function stay for the next call, but not in the thread."""
@@ -223,16 +209,6 @@ def _autocast(device: str) -> Callable[[], AbstractContextManager[Any]]:
     )
 
 
-class _Limited(threading.local):
-    """Whether the operators of this thread were limited."""
-
-    limited = False
-
-    def note(self) -> None:
-        self.limited = True
-
-
-_LIMITED = _Limited()
 _LIMITING = threading.Lock()
 
 
@@ -247,7 +223,7 @@ class IntraopThreads:
 
     def limit_to_one(self) -> None:
         """Limit the operators that the calling thread runs from now on."""
-        if _LIMITED.limited or self._number == 1:
+        if _THREAD_INFO.is_limited or self._number == 1:
             return
         with _LIMITING:
             # PyTorch keeps a number for each thread that has begun to use its operators, which asking does, and the
@@ -258,13 +234,16 @@ class IntraopThreads:
             restoring = threading.Thread(target=torch.set_num_threads, args=(self._number,), daemon=True)
             restoring.start()
             restoring.join()
-        _LIMITED.note()
+        _THREAD_INFO.note_limit()
 
 
 _LG = logging.getLogger("spdl.dataloader")
 
-# They never change, or copies are not wanted.
-_SHARED_ANYWAY = (int, float, complex, bool, str, bytes, type(None), type, ModuleType, BuiltinFunctionType, range)
+# They never change, or copies are not wanted. Of tuples, the parts count.
+_SHARED_ANYWAY = (
+    *(int, float, complex, str, bytes, type(None), range, tuple, frozenset),
+    *(FunctionType, BuiltinFunctionType, CellType),
+)
 
 
 def make_own_copies(dataset: Any, count: int) -> list[Any]:
@@ -290,35 +269,16 @@ def make_own_copies(dataset: Any, count: int) -> list[Any]:
 
 def _find_shared(dataset: Any, other: Any) -> Any:
     """Return something that may change and that both hold, or None."""
-    own = {id(it) for it in _reach(dataset)}
-    return next((it for it in _reach(other) if id(it) in own and _may_change(it)), None)
-
-
-def _may_change(it: Any) -> bool:
-    if isinstance(it, FunctionType):
-        return False
-    # Tuples of what never changes are not copied.
-    return not isinstance(it, (tuple, frozenset)) and type(it).__name__ != "cell"
-
-
-def _reach(it: Any) -> list[Any]:
-    seen: dict[int, Any] = {}
-    todo = [it]
-    while todo:
-        it = todo.pop()
-        if id(it) in seen or isinstance(it, _SHARED_ANYWAY):
-            continue
-        seen[id(it)] = it
-        # A function's names belong to its module, which all workers share.
-        todo += [*(it.__closure__ or ()), it.__defaults__] if isinstance(it, FunctionType) else get_referents(it)
-    return list(seen.values())
+    own = {id(it) for it in reachable([dataset])}
+    shared = (it for it in reachable([other]) if id(it) in own)
+    return next((it for it in shared if not isinstance(it, _SHARED_ANYWAY)), None)
 
 
 # A batch of a few kilobytes takes this many more seconds of CPU time from torch's processes than from threads.
 _CROSSING = 6e-4
 
 
-def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
+def arguments_of(loader: DataLoader, num_workers: int) -> LoaderArguments:
     """Return the arguments that a user may change of a loader with that many worker threads."""
     iterable = isinstance(loader.dataset, IterableDataset)
     load = StageArguments(
@@ -364,26 +324,6 @@ OutcomeT = TypeVar("OutcomeT")
 _PATIENCE = 5.0
 
 
-class _RequestQueue(Generic[RequestT]):
-    """The source of the pipeline: it waits for the consumer to ask."""
-
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[RequestT | None] = SimpleQueue()
-
-    def put(self, request: RequestT | None) -> None:
-        """Ask for a batch. None ends the source."""
-        self._queue.put(request)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> RequestT:
-        request = self._queue.get()
-        if request is None:
-            raise StopIteration
-        return request
-
-
 _LIVE: weakref.WeakSet[ThreadWorkers[Any, Any]] = weakref.WeakSet()
 
 
@@ -392,18 +332,17 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
 
     Args:
         load: Makes an outcome of a request, or is a generator function that makes any number. It must not raise.
-        num_workers: How many requests to work on at once.
         capacity: How many requests there are at a time, at most.
-        arguments: The arguments that a user of the loader may change.
     """
 
     def __init__(
         self, load: Callable[[RequestT], Any], num_workers: int, capacity: int, arguments: LoaderArguments
     ) -> None:
-        self._requests: _RequestQueue[RequestT] = _RequestQueue()
+        # The source of the pipeline waits for requests. None ends it.
+        self._requests: SimpleQueue[RequestT | None] = SimpleQueue()
         self.pipeline: Pipeline[OutcomeT] = (
             PipelineBuilder()
-            .add_source(self._requests)
+            .add_source(iter(self._requests.get, None))
             .pipe(load, concurrency=num_workers, name="load")
             .add_sink(capacity)
             .build(num_threads=num_workers)
@@ -418,14 +357,7 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
         self._requests.put(request)
 
     def take(self, timeout: float) -> OutcomeT:
-        """Wait for an outcome and return it.
-
-        Args:
-            timeout: How many seconds to wait at most. 0 and NaN wait as long as it takes, as for torch.
-
-        Raises:
-            RuntimeError: If none comes in time, with torch's message.
-        """
+        """Wait for an outcome and return it, or raise with torch's message. 0 and NaN wait as long as it takes."""
         try:
             return self.pipeline.get_item(timeout=float(timeout) if timeout > 0 else None)
         except TimeoutError:
@@ -433,7 +365,6 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
 
     def close(self) -> None:
         """End the threads. They finish their current items first."""
-        # The source waits for it.
         self._requests.put(None)
         try:
             self.pipeline.stop(timeout=_PATIENCE)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from torch.utils.data import IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
 from spdl.dataloader._thread_safety.search import find_obstacle
 
-if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.loader_iterators import AnyLoader
 
+def worker_counts(loader: DataLoader) -> tuple[int, int]:
+    """Return how many workers there are, and how many batches are loaded or ready for each. True is 1.
 
-class WorkerCounts(NamedTuple):
-    """Numbers of workers and batches.
-
-    Attributes:
-        ahead: How many batches are loaded or ready for each.
+    Raises:
+        AssertionError: If nothing would be loaded ahead, with torch's message.
+        TypeError: If a number is not an int, with torch's message.
     """
-
-    workers: int
-    ahead: int
-
-    @classmethod
-    def of(cls, loader: AnyLoader) -> WorkerCounts:
-        """Return the counts of a loader with workers, in which True is 1.
-
-        Raises:
-            AssertionError: If nothing would be loaded ahead, with torch's message.
-            TypeError: If a number is not an int, with torch's message.
-        """
-        if loader.prefetch_factor < 1:
-            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
-        return cls(len(range(loader.num_workers)), len(range(loader.prefetch_factor)))
+    if loader.prefetch_factor < 1:
+        raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+    return len(range(loader.num_workers)), len(range(loader.prefetch_factor))
 
 
 _SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")
@@ -50,7 +36,7 @@ class WorkerChoice(NamedTuple):
     reason: str
 
 
-def choose_workers(loader: AnyLoader) -> WorkerChoice:  # noqa: PLR0911 - one for each reason.
+def choose_workers(loader: DataLoader) -> WorkerChoice:  # noqa: PLR0911 - one for each reason.
     if loader.num_workers == 0:
         return WorkerChoice("caller", "num_workers is 0")
     if loader.workers is not None:
@@ -69,7 +55,7 @@ def choose_workers(loader: AnyLoader) -> WorkerChoice:  # noqa: PLR0911 - one fo
     return WorkerChoice("thread", "the code that loads an item only reads what threads share")
 
 
-def _own_samplers(loader: AnyLoader) -> list[Any]:
+def _own_samplers(loader: DataLoader) -> list[Any]:
     """Return the user's own samplers. PyTorch's and ours yield numbers, and change nothing but themselves."""
     samplers = [loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)]
     return [it for it in samplers if it is not None and not type(it).__module__.startswith(_SAMPLERS)]

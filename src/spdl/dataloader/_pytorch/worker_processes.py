@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._utils import ExceptionWrapper
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
+from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions
-from spdl.dataloader._pytorch.loader_iterators import AnyLoader, TrackedIterator
+from spdl.dataloader._pytorch.loader_iterators import TrackedIterator
 from spdl.dataloader._pytorch.received import IterableEpoch, Position, StreamStep
 from spdl.pipeline._elsewhere.memory import AnonymousMemory
 
@@ -56,7 +57,6 @@ class Delivery(NamedTuple):
 
     Attributes:
         source: The number of the batch, or the number of the worker of an iterable dataset.
-        batch: The batch, unless there is a failure.
         state: The state of an iterable dataset after the batch, or after the failure.
         failure: The exception that loading ended in, as torch sends it, or None.
     """
@@ -68,8 +68,6 @@ class Delivery(NamedTuple):
 
     def pin_memory(self, device: str | None = None) -> Delivery:
         """Return it with a pinned batch. torch calls this."""
-        from torch.utils.data._utils.pin_memory import pin_memory  # noqa: PLC0415 - only if there is a device.
-
         return self._replace(batch=pin_memory(self.batch, device))
 
 
@@ -89,11 +87,7 @@ def _worker_id() -> int:
 
 
 class WorkerDataset:
-    """Stands for a map-style dataset in torch's worker: looks up requests and returns deliveries.
-
-    Args:
-        collate_fn: Makes a batch.
-    """
+    """Stands for a map-style dataset in torch's worker: looks up requests and returns deliveries."""
 
     def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
         self._dataset = dataset
@@ -116,11 +110,7 @@ class WorkerDataset:
 
 
 class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types of torch's.
-    """Stands for an iterable dataset in torch's worker: yields deliveries.
-
-    Args:
-        positions: The positions at which the workers begin.
-    """
+    """Stands for an iterable dataset in torch's worker: yields deliveries, from the positions of the workers on."""
 
     def __init__(self, dataset: Any, options: StreamOptions, positions: Sequence[Position]) -> None:
         self._dataset = dataset
@@ -160,11 +150,7 @@ class _Deliveries:
 
 
 class StartWorker:
-    """Stands for ``worker_init_fn`` in torch's worker: opens the user's dataset, and puts it into the worker's info.
-
-    Args:
-        worker_init_fn: The user's function, or None.
-    """
+    """Stands for ``worker_init_fn`` in torch's worker: opens the user's dataset, and puts it into the worker's info."""
 
     def __init__(self, worker_init_fn: Callable[[int], object] | None) -> None:
         self._worker_init_fn = worker_init_fn
@@ -191,7 +177,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
     sends them is our wrapper around the user's.
     """
 
-    def __init__(self, loader: AnyLoader) -> None:
+    def __init__(self, loader: DataLoader) -> None:
         self._pickled: PickledOnce | None = None
         self._process = os.getpid()
         try:
@@ -206,7 +192,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         if self._process == os.getpid():
             super()._shutdown_workers()
 
-    def _prepare(self, loader: AnyLoader) -> None:
+    def _prepare(self, loader: DataLoader) -> None:
         epoch = self._epoch
         self._dataset: WorkerStream | WorkerDataset
         if isinstance(epoch, IterableEpoch):
@@ -248,7 +234,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         return delivery.batch
 
 
-def _pickle_once(loader: AnyLoader) -> PickledOnce | None:
+def _pickle_once(loader: DataLoader) -> PickledOnce | None:
     """Return the dataset's pickle, if the loader wants that and its processes unpickle the dataset at all."""
     context = loader.multiprocessing_context or torch.multiprocessing
     if loader._pickles_once is None or context.get_start_method() == "fork":  # noqa: SLF001 - the classes belong together.
