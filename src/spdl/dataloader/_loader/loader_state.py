@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -22,12 +22,7 @@ class World(NamedTuple):
 
 
 def find_world(rank: int | None, world_size: int | None) -> World:
-    """Return the arguments if they are given; else what torch.distributed or the environment says.
-
-    Raises:
-        TypeError: If an argument is not an int.
-        ValueError: If one of them is given alone, or a number is out of range, also in the environment.
-    """
+    """Return the arguments if they are given; else what torch.distributed or the environment says."""
     return World(*find_rank(rank, world_size))
 
 
@@ -41,18 +36,18 @@ def may_find_world() -> bool:
 
 
 def default_threads() -> int:
-    """Return the cores that this process may use, as a number of threads.
-
-    Raises:
-        ValueError: If the environment variable LOCAL_WORLD_SIZE is not a number.
-    """
+    """Return the cores that this process may use, as a number of threads."""
     return max(1, int(cores_per_process() + 0.5))
 
 
 def identify(source: Any) -> str:
-    """Return a short text of a source, the same for the same samples in the same order as far as that is known."""
+    """Return a short text of a source, the same for the same samples in the same order as far as that is known.
+
+    Of a list or tuple it looks at 1,024 samples, spread evenly: at paths, numbers and bytes. Of other objects, only
+    the type counts.
+    """
     if type(source) in (list, tuple):
-        return fingerprint_of(source)
+        return fingerprint(type(source).__name__, len(source), lambda index: _describe(source[index]))
     own = getattr(source, "fingerprint", None)
     return str(own()) if callable(own) else f"{type(source).__name__}:{len(source)}"
 
@@ -60,14 +55,6 @@ def identify(source: Any) -> str:
 # So many parts of a sample, and bytes of a file, are looked at.
 _PARTS = 16
 _BYTES = 4096
-
-
-def fingerprint_of(source: Sequence[Any]) -> str:
-    """Return a short text of a list or tuple, the same for the same paths, numbers and bytes in the same order.
-
-    It looks at 1,024 samples, spread evenly. For other objects, only the type counts.
-    """
-    return fingerprint(type(source).__name__, len(source), lambda index: _describe(source[index]))
 
 
 def _describe(item: Any) -> str:
@@ -110,13 +97,7 @@ class Identity(NamedTuple):
 
 
 def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict[str, Any]:
-    """Return a state that JSON can hold.
-
-    Args:
-        progress: How far the loader is.
-        kind: The loader's class.
-        identity: The loader's dataset and order.
-    """
+    """Return a state that JSON can hold."""
     written = {
         **identity._asdict(),
         "epoch": progress.epoch,
@@ -131,18 +112,9 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
 
 
 def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -> LoaderProgress:
-    """Return the progress that a state records.
+    """Return the progress that a state records, or raise if it is not of such a loader over the same data.
 
-    Args:
-        state: The state.
-        kind: The class of the loader that it must belong to.
-        identity: The dataset and order that it must have.
-        remedy: A sentence to add to an error about another order.
-
-    Raises:
-        TypeError: If it is not a mapping.
-        ValueError: If it is not a state of a loader, is damaged, is of a later version, or belongs to another dataset,
-            order or kind of loader.
+    The remedy is a sentence to add to an error about another order.
     """
     if isinstance(state, Mapping):
         state = dict(state)

@@ -33,15 +33,7 @@ _TRANSFER = StageArguments(
 
 
 def other_samples(order: EpochOrder | int, seed: int, epoch: int, index: int, position: int) -> Iterator[int]:
-    """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order.
-
-    Args:
-        order: The user's order, or the number of samples.
-        seed: The loader's seed.
-        epoch: The epoch.
-        index: The sample.
-        position: Its place in the order.
-    """
+    """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order."""
     if isinstance(order, int):
         yield from replacements(order, index, seed=seed, epoch=epoch)
         return
@@ -67,30 +59,6 @@ class Maker(abc.ABC):
     @abc.abstractmethod
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
         """Return the batch of the samples of a step, or None if all were left out; and the samples that failed."""
-
-
-def arguments_of(loader: str, threads: int, maker: type[Maker], *, transfers: bool) -> LoaderArguments:
-    """Return what a user may change.
-
-    Args:
-        loader: The loader's class.
-        threads: Its threads.
-        maker: The class that makes its batches.
-        transfers: Whether it copies to a device.
-    """
-    load = StageArguments(
-        unit="batch",
-        several="num_threads",
-        value=threads,
-        most=BATCHES_AT_ONCE,
-        otherwise=maker.otherwise,
-        in_place_of_processes=maker.in_place_of_processes,
-    )
-    return LoaderArguments(
-        loader,
-        (load, _TRANSFER) if transfers else (load,),
-        source="Nothing but `order` runs there: have its `take()` do less.",
-    )
 
 
 class SampleLoader(EpochLoader[Batch]):
@@ -206,8 +174,17 @@ class SampleLoader(EpochLoader[Batch]):
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
         pipeline = self._finish(builder, at_once)
-        told = arguments_of(type(self).__name__, threads, type(maker), transfers=self._device is not None)
-        tell_arguments(pipeline, told)
+        loading = StageArguments(
+            unit="batch",
+            several="num_threads",
+            value=threads,
+            most=BATCHES_AT_ONCE,
+            otherwise=maker.otherwise,
+            in_place_of_processes=maker.in_place_of_processes,
+        )
+        stages = (loading,) if self._device is None else (loading, _TRANSFER)
+        source = "Nothing but `order` runs there: have its `take()` do less."
+        tell_arguments(pipeline, LoaderArguments(type(self).__name__, stages, source=source))
         return pipeline
 
 

@@ -27,11 +27,7 @@ def check_device(device: Any, output: str) -> torch.device | None:
         return None
     if output != "torch":
         refuse(ValueError, "device", f"None with `output={output!r}`, since only tensors can be moved", device)
-    try:
-        import torch  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        msg = "`device` needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
-        raise ImportError(msg) from error
+    torch = import_torch()
     accepted = "a device as PyTorch takes it, such as 'cuda', or None"
     try:
         found = torch.device(device)
