@@ -19,7 +19,7 @@ from statistics import median
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
-from spdl.cli._demo.live_run import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
+from spdl.cli._demo.live_run import LoadImages, count_images, default_threads, images_pipeline, passes_over_folder
 from spdl.cli._demo.photos import demo_photos, list_images
 
 LIMIT_SECONDS = 0.1
@@ -34,7 +34,7 @@ def measure_once(folder: Path) -> dict[str, float]:
     for path in paths:
         Path(path).read_bytes()
     load = LoadImages(SIZE)
-    source = PassesOverFolder(paths, BATCH_SIZE, SECONDS_OF_SOURCE, load)
+    source = passes_over_folder(paths, BATCH_SIZE, SECONDS_OF_SOURCE, load)
     start = time.perf_counter()
     pipeline = images_pipeline(source, load, default_threads())
     built = time.perf_counter()

@@ -31,12 +31,12 @@ def demo(*, batch_size: int, size: int) -> dict[str, float]:
 def declared(batch_size: int, size: int) -> PipelineConfig[Any]:
     """Return the declaration of the demo's pipeline. The command builds the pipeline directly."""
     from spdl.cli._common.console import Console  # noqa: PLC0415
-    from spdl.cli._demo.live_run import LoadImages, PassesOverFolder, default_threads, images_pipeline  # noqa: PLC0415
+    from spdl.cli._demo.live_run import LoadImages, default_threads, images_pipeline, passes_over_folder  # noqa: PLC0415
     from spdl.cli._demo.photos import demo_photos, list_images  # noqa: PLC0415
     from spdl.pipeline import config  # noqa: PLC0415
 
     load = LoadImages(size)
-    passes = PassesOverFolder(list_images(demo_photos(Console())), batch_size, 60, load)
+    passes = passes_over_folder(list_images(demo_photos(Console())), batch_size, 60, load)
     built: list[PipelineConfig[Any]] = []
     config.set_default_build_callback(built.append)
     try:

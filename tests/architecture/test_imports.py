@@ -131,7 +131,7 @@ _UPWARDS = {
     # `spdl record PID` asks a process for a trace while it runs.
     ("spdl.pipeline._build", "spdl.observe._trace.answer"),
     # A pipeline's statistics have the verdict on it.
-    ("spdl.pipeline._engine.describe", "spdl.observe._verdict.counted"),
+    ("spdl.pipeline._engine.describe", "spdl.observe._verdict.diagnose"),
     # A pipeline writes a report of itself.
     ("spdl.pipeline._pipeline", "spdl.observe._report.write_report"),
     # It makes a tuner where the caller asks for one, and the pipeline holds it.

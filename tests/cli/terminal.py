@@ -8,9 +8,14 @@ import pty
 import re
 import select
 import subprocess
+import sys
 import time
+from typing import TYPE_CHECKING
 
 from tests.cli.running import COMMAND
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run_on_terminal(
@@ -47,3 +52,29 @@ def run_on_terminal(
                 process.send_signal(2)
         os.close(terminal)
     return shown, process.returncode
+
+
+# Presses Ctrl-C on a terminal of its own, whose foreground is the command and the program that it runs.
+_TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown = b""
+while sys.argv[1].encode() not in shown:
+    shown += os.read(terminal, 1000)
+os.write(terminal, bytes([3]))
+try:
+    while data := os.read(terminal, 1000):
+        shown += data
+except OSError:
+    pass
+print(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def press_ctrl_c(after: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command on a terminal that has it and its programs in the foreground, and press Ctrl-C after a text."""
+    command = [sys.executable, "-c", _TERMINAL, after, *COMMAND, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)

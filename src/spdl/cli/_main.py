@@ -10,11 +10,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
-from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, prepare_streams, say
+from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, say
 from spdl.observe._verdict.verdict import KINDS
 
 
@@ -36,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main(["bench", "images", "no/such/folder"])
         2
     """
-    prepare_streams()
+    for stream in sys.stdout, sys.stderr:
+        if isinstance(stream, TextIOWrapper):
+            # The terminal's encoding may lack characters.
+            stream.reconfigure(errors="backslashreplace")
     options = make_parser().parse_args(arguments)
     try:
         with _termination_unwinds():
@@ -106,16 +110,50 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    _add_demo(commands)
+    _add_profile(commands)
+    _add_advise(commands)
+    _add_observers(commands)
+    _add_record(commands)
+    return parser
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - it has no public name.
+_COMPARED = (
+    "with a live view (the stages, what limits them, images per second, CPU time, memory), then with other loaders, in"
+    " turns and in separate processes, and draw the comparison in report.png. Missing loaders are"
+    " first installed by pip, once, into separate environments in the user's cache: spdl 0.8.0, and with --peers also"
+    " loaders of more than 100 MB."
+)
+
+
+def _add_demo(commands: _Commands) -> None:
+    job = argparse.ArgumentParser(add_help=False)
+    add = job.add_argument
+    add("--batch-size", type=_count, default=32, metavar="N", help="images per batch (default: %(default)s)")
+    wide = "pixels each image is wide and high (default: %(default)s)"
+    add("--size", type=_count, default=224, metavar="N", help=wide)
+    workers = (
+        "threads or processes of every loader (default: one thread per core in the live run, and in the comparison each"
+        " loader's best of 1, 2, 4 and 8)"
+    )
+    add("--workers", type=_count, metavar="N", help=workers)
+    long = "length of the live run, and of each loader's turn in the comparison (default: %(default)s)"
+    add("--seconds", type=_duration, default=4.0, metavar="S", help=long)
+    add("--rounds", type=_count, default=5, metavar="N", help="turns each loader takes (default: %(default)s)")
+    peers = job.add_mutually_exclusive_group()
+    peers.add_argument("--no-peers", action="store_true", help="skip the comparison with other loaders and its report")
+    large = "install loaders of more than 100 MB as well, once: PyTorch (200 MB to download, 800 MB on disk)"
+    peers.add_argument("--peers", action="store_true", help=large)
+    _add_json(job)
+    where = "where report.png goes (default: here)"
+    add("--report", type=Path, default=Path(), metavar="DIR", help=where)
 
     commands.add_parser(
         "demo",
         help="load 512 files of real photos with a live view, and compare with other loaders",
-        description="Fetch ten real photos once and cut 512 files from them, load these with a live view (the stages,"
-        " what limits them, images per second, CPU time, memory), then load them with other loaders, in turns and in"
-        " separate processes, and write the comparison to report.html and report.png. Missing loaders are first"
-        " installed by pip, once, into separate environments in the user's cache: spdl 0.8.0, and with --peers also"
-        " loaders of more than 100 MB.",
-        parents=[_job_options()],
+        description=f"Fetch ten real photos once and cut 512 files from them, load these {_COMPARED}",
+        parents=[job],
     )
     bench = commands.add_parser(
         "bench", help="measure loading of your own data", description="Measure how fast your own data can be loaded."
@@ -124,14 +162,13 @@ def make_parser() -> argparse.ArgumentParser:
     images = subjects.add_parser(
         "images",
         help="a folder of images: decoded, resized, batched",
-        description="Load a folder of images into batches with a live view (the stages, what limits them, images per"
-        " second, CPU time, memory), then with other loaders, in turns and in separate processes, and write the"
-        " comparison to report.html and report.png. Missing loaders are first installed by pip, once, into separate"
-        " environments in the user's cache: spdl 0.8.0, and with --peers also loaders of more than 100 MB.",
-        parents=[_job_options()],
+        description=f"Load a folder of images into batches {_COMPARED}",
+        parents=[job],
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
 
+
+def _add_profile(commands: _Commands) -> None:
     profile = commands.add_parser(
         "profile",
         help="measure each stage of your own pipeline alone",
@@ -140,29 +177,20 @@ def make_parser() -> argparse.ArgumentParser:
         " run in threads, and are called with the same items again and again.",
         epilog="For a function `pipeline` in loading.py that returns a PipelineBuilder: spdl profile loading:pipeline",
     )
-    profile.add_argument(
-        "subject",
-        metavar="MODULE:NAME",
-        help="a PipelineBuilder or PipelineConfig, or a function that returns one, in a module of this folder or an"
-        " installed one",
+    what = (
+        "a PipelineBuilder or PipelineConfig, or a function that returns one, in a module of this folder or an"
+        " installed one"
     )
-    profile.add_argument(
-        "--num-inputs",
-        type=_count,
-        default=1000,
-        metavar="N",
-        help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
-        " (default: %(default)s)",
+    profile.add_argument("subject", metavar="MODULE:NAME", help=what)
+    most = (
+        "most items read from the source, within 5 seconds; all of them and their results are held in memory (default:"
+        " %(default)s)"
     )
+    profile.add_argument("--num-inputs", type=_count, default=1000, metavar="N", help=most)
     _add_json(profile)
-    _add_advise(commands)
-    _add_observers(commands)
-
-    _add_record(commands)
-    return parser
 
 
-def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_record(commands: _Commands) -> None:
     record = commands.add_parser(
         "record",
         help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
@@ -188,23 +216,11 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def _add_recording(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("trace.json.gz"),
-        metavar="FILE",
-        help="where the trace goes; compressed if the name ends with .gz (default: %(default)s)",
-    )
+    where = "where the trace goes; compressed if the name ends with .gz (default: %(default)s)"
+    add("-o", "--output", type=Path, default=Path("trace.json.gz"), metavar="FILE", help=where)
     # The defaults are in the command: it tells whether they were given.
-    add("--seconds", type=_duration, default=None, metavar="S", help="how long to record a process (default: 5)")
-    add(
-        "--wait",
-        type=_duration,
-        default=None,
-        metavar="S",
-        help="how long to wait until a process answers (default: 10)",
-    )
+    add("--seconds", type=_duration, metavar="S", help="how long to record a process (default: 5)")
+    add("--wait", type=_duration, metavar="S", help="how long to wait until a process answers (default: 10)")
 
 
 class _ProgramOrProcess(argparse.Action):
@@ -215,16 +231,15 @@ class _ProgramOrProcess(argparse.Action):
     ) -> None:
         setattr(namespace, self.dest, values)
         # A program of such a name can stand after --.
-        if not values or not values[0].isdecimal():
-            return
-        rest = argparse.ArgumentParser(prog=parser.prog, usage=parser.usage, add_help=False)
-        rest.add_argument("pid", type=_count)
-        _add_recording(rest)
-        # The options given before stay.
-        rest.parse_args(values, namespace)
+        if values and values[0].isdecimal():
+            rest = argparse.ArgumentParser(prog=parser.prog, usage=parser.usage, add_help=False)
+            rest.add_argument("pid", type=_count)
+            _add_recording(rest)
+            # The options given before stay.
+            rest.parse_args(values, namespace)
 
 
-def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_advise(commands: _Commands) -> None:
     advise = commands.add_parser(
         "advise",
         help="run a PyTorch job and say whether it waits for its loader",
@@ -235,24 +250,18 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         " exit status.",
         epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
     )
-    _add_json(advise, "what the job prints goes to stderr then")
-    advise.add_argument(
-        "--trial-seconds",
-        type=_duration_or_0,
-        default=2.0,
-        metavar="SECONDS",
-        help="how long each way to load is tried (default: %(default)g; 0 tries none)",
-    )
-    advise.add_argument(
-        "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
-    )
+    _add_json(advise, ", and what the job prints goes to stderr then")
+    long = "how long each way to load is tried (default: %(default)g; 0 tries none)"
+    advise.add_argument("--trial-seconds", type=_duration_or_0, default=2.0, metavar="SECONDS", help=long)
+    job = "the command that runs the job, as in a shell"
+    advise.add_argument("job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help=job)
 
 
 _PROCESS = "the process, or one that has started it, such as torchrun"
 _PROCESS_OF_JOB = f"{_PROCESS} (default: all ranks of the only job that there is)"
 
 
-def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_observers(commands: _Commands) -> None:
     ps = commands.add_parser(
         "ps",
         help="list the pipelines that run in your programs",
@@ -270,38 +279,27 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     top.add_argument("pid", type=_count, nargs="?", metavar="PID", help=f"{_PROCESS} (default: all your processes)")
     top.add_argument("--once", action="store_true", help="show one table of each pipeline, and end")
     top.add_argument("--json", action="store_true", help="print a line of JSON for each interval")
-    top.add_argument(
-        "--interval",
-        type=_duration,
-        default=1.0,
-        metavar="S",
-        help="seconds between updates; the numbers are of the last such interval (default: %(default)s)",
-    )
+    between = "seconds between updates; the numbers are of the last such interval (default: %(default)s)"
+    top.add_argument("--interval", type=_duration, default=1.0, metavar="S", help=between)
 
+    statuses = ", ".join(f"{status} {kind}" for kind, status in KINDS.items() if status)
     why = commands.add_parser(
         "why",
         help="say what limits a pipeline that runs in one of your programs",
         description="Watch the pipelines of a process, or of all ranks of a job, for about a second and say what limits"
         " them: the stage, why, what to change, and how much faster it will be. Nothing is asked of the process, so it"
-        " may hang or hold the GIL."
-        f" The exit status tells the kind: {_statuses()}.",
+        f" may hang or hold the GIL. The exit status tells the kind: 0 for no limit in the loader, {statuses}.",
     )
-    why.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
-    why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
-    why.add_argument(
-        "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
+    add = why.add_argument
+    add("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
+    add("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
+    add("--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)")
+    attempt = (
+        "set the recommended concurrency in the running pipeline for S seconds (default: %(const)g), tell the gain, and"
+        " put it back"
     )
-    why.add_argument(
-        "--try",
-        dest="try_seconds",
-        type=_duration,
-        nargs="?",
-        const=4.0,
-        metavar="S",
-        help="set the recommended concurrency in the running pipeline for S seconds (default: %(const)g), tell the"
-        " gain, and put it back",
-    )
-    why.add_argument("--json", action="store_true", help="print the verdict in JSON")
+    add("--try", dest="try_seconds", type=_duration, nargs="?", const=4.0, metavar="S", help=attempt)
+    add("--json", action="store_true", help="print the verdict in JSON")
 
     stack = commands.add_parser(
         "stack",
@@ -315,54 +313,9 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     stack.add_argument("--json", action="store_true", help="print all of it in JSON")
 
 
-def _statuses() -> str:
-    kinds = ", ".join(f"{kind.status} {name}" for name, kind in KINDS.items() if kind.status)
-    return f"0 for no limit in the loader, {kinds}"
-
-
-def _job_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
-    add = options.add_argument
-    add("--batch-size", type=_count, default=32, metavar="N", help="images per batch (default: %(default)s)")
-    add(
-        "--size",
-        type=_count,
-        default=224,
-        metavar="N",
-        help="pixels each image is wide and high (default: %(default)s)",
-    )
-    add(
-        "--workers",
-        type=_count,
-        metavar="N",
-        help="threads or processes of every loader (default: one thread per core in the"
-        " live run, and in the comparison each loader's best of 1, 2, 4 and 8)",
-    )
-    add(
-        "--seconds",
-        type=_duration,
-        default=4.0,
-        metavar="S",
-        help="length of the live run, and of each loader's turn in the comparison (default: %(default)s)",
-    )
-    add("--rounds", type=_count, default=5, metavar="N", help="turns each loader takes (default: %(default)s)")
-    peers = options.add_mutually_exclusive_group()
-    peers.add_argument("--no-peers", action="store_true", help="skip the comparison with other loaders and its report")
-    peers.add_argument(
-        "--peers",
-        action="store_true",
-        help="install loaders of more than 100 MB as well, once: PyTorch (200 MB to download, 800 MB on disk)",
-    )
-    _add_json(options)
-    add(
-        "--report", type=Path, default=Path(), metavar="DIR", help="where report.html and report.png go (default: here)"
-    )
-    return options
-
-
 def _add_json(parser: argparse.ArgumentParser, more: str = "") -> None:
-    what = "write every figure to this file; - is standard output"
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"{what}, and {more}" if more else what)
+    what = f"write every figure to this file; - is standard output{more}"
+    parser.add_argument("--json", type=Path, metavar="FILE", help=what)
 
 
 class _Version(argparse.Action):

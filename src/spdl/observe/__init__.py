@@ -17,12 +17,10 @@ from spdl._not_here import missing
 if TYPE_CHECKING:
     from spdl.observe._export.observed import Observed
     from spdl.observe._export.opentelemetry import OpenTelemetryExport
-    from spdl.observe._export.prometheus import PrometheusFile, prometheus_text
-    from spdl.observe._export.prometheus_server import PrometheusServer
+    from spdl.observe._export.prometheus import PrometheusFile, PrometheusServer, prometheus_text
     from spdl.observe._export.tensorboard import TensorBoardScalars
     from spdl.observe._page import ObservedPipeline, PageError, find_pipelines
-    from spdl.observe._report.history import History, Sample
-    from spdl.observe._report.write_report import write_report
+    from spdl.observe._report.write_report import History, Sample, write_report
     from spdl.observe._trace.record_trace import record_trace
     from spdl.observe._verdict.decide import verdict
     from spdl.observe._verdict.diagnose import diagnose, watch
@@ -66,42 +64,31 @@ __all__ = [
 ]
 
 # These are imported when they are first used: each pipeline needs the verdict, and few anything else.
-_LATER = {
-    "History": "observe._report.history",
-    "Observation": "pipeline._report.sample:Sample",
-    "Observed": "observe._export.observed",
-    "ObservedPipeline": "observe._page",
-    "OpenTelemetryExport": "observe._export.opentelemetry",
-    "PageError": "observe._page",
-    "PageHead": "pipeline._report.statistics",
-    "PrometheusFile": "observe._export.prometheus",
-    "PrometheusServer": "observe._export.prometheus_server",
-    "Sample": "observe._report.history",
-    "SourceObservation": "pipeline._report.sample:SourceSample",
-    "SourceWindow": "observe._window.window",
-    "StageHead": "pipeline._report.statistics",
-    "StageObservation": "pipeline._report.sample:StageSample",
-    "StageWindow": "observe._window.window",
-    "TensorBoardScalars": "observe._export.tensorboard",
-    "ThreadObservation": "pipeline._report.sample:ThreadSample",
-    "Verdict": "observe._verdict.verdict",
-    "Window": "observe._window.window",
-    "diagnose": "observe._verdict.diagnose",
-    "enable_stacks": "pipeline._report.page_file",
-    "find_pipelines": "observe._page",
-    "prometheus_text": "observe._export.prometheus",
-    "record_trace": "observe._trace.record_trace",
-    "verdict": "observe._verdict.decide",
-    "watch": "observe._verdict.diagnose",
-    "write_report": "observe._report.write_report",
+_MODULES = {
+    "observe._export.observed": ("Observed",),
+    "observe._export.opentelemetry": ("OpenTelemetryExport",),
+    "observe._export.prometheus": ("PrometheusFile", "PrometheusServer", "prometheus_text"),
+    "observe._export.tensorboard": ("TensorBoardScalars",),
+    "observe._page": ("ObservedPipeline", "PageError", "find_pipelines"),
+    "observe._report.write_report": ("History", "Sample", "write_report"),
+    "observe._trace.record_trace": ("record_trace",),
+    "observe._verdict.decide": ("verdict",),
+    "observe._verdict.diagnose": ("diagnose", "watch"),
+    "observe._verdict.verdict": ("Verdict",),
+    "observe._window.window": ("SourceWindow", "StageWindow", "Window"),
+    "pipeline._report.page_file": ("enable_stacks",),
+    "pipeline._report.sample": ("Observation", "SourceObservation", "StageObservation", "ThreadObservation"),
+    "pipeline._report.statistics": ("PageHead", "StageHead"),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _MODULE_OF:
         raise missing(__name__, name)
-    module, _, other = _LATER[name].partition(":")
-    value = globals()[name] = getattr(import_module(f"spdl.{module}"), other or name)
+    # What is an observation here is a sample in the pipeline.
+    value = getattr(import_module(f"spdl.{_MODULE_OF[name]}"), name.replace("Observation", "Sample"))
+    globals()[name] = value
     return value
 
 

@@ -53,11 +53,7 @@ class PageError(ValueError):
 
 
 def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
-    """Return what the head of a page says, and where everything is in the page.
-
-    Args:
-        head: The first bytes of the file: all of it, if it is short.
-        size: How many bytes the file has.
+    """Return what the head of a page says, and where everything is in a page of this size.
 
     Raises:
         PageError: If it is not a page of this version, or damaged.

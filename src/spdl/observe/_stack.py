@@ -34,13 +34,7 @@ class NoStacksError(Exception):
 
 
 class Frame(NamedTuple):
-    """A call that goes on.
-
-    Attributes:
-        function: The function.
-        file: The file that has it.
-        line: The line; 0 if it is not known.
-    """
+    """A call that goes on. Its line is 0 if it is not known."""
 
     function: str
     file: str
@@ -49,13 +43,9 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ThreadStack:
-    """The calls of a thread.
+    """The calls of a thread, the innermost first. Numbers are 0, and the name is empty, if they are not known.
 
-    Attributes:
-        thread: Its number in the system; 0 if it is not known.
-        identity: What ``threading.get_ident()`` returns in it; 0 if it is not known.
-        name: Its name; empty if it is not known.
-        frames: The calls, the innermost first.
+    `identity` is what ``threading.get_ident()`` returns in it.
     """
 
     thread: int
@@ -122,10 +112,6 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
 
 def by_signal(pid: int, folder: Path | None = None) -> list[ThreadStack]:
     """Return the stacks of a process that has called `enable_stacks`. It works while the process hangs.
-
-    Args:
-        pid: The process.
-        folder: The folder of its file. The default is the user's folder.
 
     Raises:
         NoStacksError: If it has not called it, or does not answer.

@@ -7,30 +7,192 @@ not. When there is nothing more to gain, unused slots are given back, and everyt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, inf, sqrt
+from math import ceil, exp, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from spdl.observe._verdict.verdict import Limit, next_limit
 from spdl.pipeline._report.sample import Sample
-
-from ._pace import Samples, pace_of
-from ._steps import (
-    ENOUGH,
-    describe,
-    fill_buffer,
-    in_words,
-    is_handing_over,
-    lower,
-    raised_by,
-    scarcest,
-    why,
-)
+from spdl.tune._pace import Samples, pace_of
 
 if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead
     from spdl.tune._limits import Budgets, Limits
+    from spdl.tune._pace import Measured, Pace
 
-    from ._pace import Measured, Pace
+
+# A resource is the limit if what it has left would make the pipeline faster by no more than this.
+ENOUGH = 1.035
+# If others use the cores as well, waiting threads are worth it up to this number for each core: the system shares the
+# cores out among threads. But threads also wait if items come in bursts and the cores are not all in use; then
+# they wait less than this many times as long as they run.
+_CROWDED = 1.5
+_LONG = 4.0
+# A stage should use this much of its slots: some of the rest wait for an item at any moment.
+_USED = 0.9
+# A stage that uses no more of its slots than this, when there is nothing more to gain, gives the others back.
+_IDLE = 0.4
+# A stage that uses less of its slots than this does not hold the others up: what takes time lies between its ops, as
+# with ops of microseconds. For that, this number of slots for each core is enough, if the consumer waits for this
+# share of the time.
+_HALF_FULL = 0.6
+_PER_CORE = 2
+_STARVED = 0.5
+# The pace is uneven if the last stage has no place for its results for such a share of the time, and the consumer waits
+# for results for as much. Then a buffer that is this many times as deep may help.
+_UNEVEN = 0.05
+_DEEPER = 4
+# So few slots are not worth giving back.
+_FEW = 2
+# No number of slots helps against these.
+_NOT_BY_SLOTS = ("slow consumer", "memory budget", "hang")
+
+
+def scarcest(limits: Limits, budgets: Budgets, its: Measured) -> Limit:
+    """Return what limits the pipeline once all is raised that may be: the next limit, as the verdict has it.
+
+    The tuner also knows that it may not add threads, and which cores other programs use.
+    """
+    window = its.window
+    free = [
+        stage
+        for stage, slots, each in zip(window.stages, limits.concurrency, budgets.stages, strict=True)
+        if not each.pinned and slots < each.most
+    ]
+    found = [
+        next_limit(window, *free, cores=False),
+        Limit(_used_cores(budgets, its), "CPU"),
+        Limit(window.short_of_bytes, "memory budget"),
+    ]
+    if budgets.threads_pinned or limits.num_threads >= budgets.num_threads:
+        busy = sum(busy for busy, stage in zip(its.busy, budgets.stages, strict=True) if stage.on_threads)
+        found.append(Limit(busy / limits.num_threads, "threads"))
+    return max(found)
+
+
+_WORDS = {
+    "slow consumer": "The consumer is the limit: it works for {share:.0%} of the time.",
+    "serial source": "The source is the limit: its next() takes {share:.0%} of the time.",
+    "CPU": "The CPU is the limit: there is work for {wanted:.1f} cores, and there are {cores:g}.",
+    "memory budget": "The bytes in flight are the limit: there is no room for another item {share:.0%} of the time.",
+    "threads": "The threads are the limit: there are {threads}, and may not be more.",
+}
+
+
+def in_words(limit: Limit, limits: Limits, budgets: Budgets, its: Measured) -> str:
+    for slots, each in zip(limits.concurrency, budgets.stages, strict=True):
+        if not limit.kind and each.name == limit.name:
+            return f"Stage {each.name!r} is the limit: its concurrency is {each.in_words(slots)}, and {each.why}."
+    words = _WORDS[limit.kind]
+    return words.format(share=limit.share, wanted=its.wanted, cores=budgets.cores, threads=limits.num_threads)
+
+
+def _used_cores(budgets: Budgets, its: Measured) -> float:
+    """Return how much of the cores is used, or of what others leave of them."""
+    cores = its.window.cores_used
+    if cores <= 0:
+        return 0.0
+    return max(cores / budgets.cores, min(its.wanted / _CROWDED / budgets.cores, its.wanted / cores / (1 + _LONG)))
+
+
+def raised_by(limits: Limits, budgets: Budgets, its: Measured, factor: float) -> Limits:
+    """Return the limits of the next step up, by the verdict, which should make the pipeline faster by a factor."""
+    found, raised = its.verdict, limits
+    if found.kind not in _NOT_BY_SLOTS:
+        raised = raise_slots(limits, budgets, its, factor)
+    return raise_buffer(limits, budgets, its) if raised == limits else raised
+
+
+def raise_slots(limits: Limits, budgets: Budgets, its: Measured, factor: float) -> Limits:
+    pressure = _pressure(its)
+    most = [
+        min(each.most, limits.num_threads) if each.on_threads and budgets.threads_pinned else each.most
+        for each in budgets.stages
+    ]
+    wanted = [
+        slots if each.pinned else max(slots, min(limit, each.rounded_up(_slots(slots * share * factor, slots))))
+        for slots, share, each, limit in zip(limits.concurrency, pressure, budgets.stages, most, strict=True)
+    ]
+    if wanted == list(limits.concurrency):
+        wanted = _raise_one(limits, budgets, its, most)
+    threads = max(limits.num_threads, budgets.needed_threads(wanted, limits.num_threads))
+    return replace(limits, concurrency=tuple(wanted), num_threads=threads)
+
+
+def _pressure(its: Measured) -> list[float]:
+    return [min(1.0, stage.occupancy + stage.held) for stage in its.window.stages]
+
+
+def _slots(busy: float, now: int) -> int:
+    # A quarter of a slot more is ignored: the measured mean is never exact.
+    return max(now, ceil(busy / _USED - 0.25))
+
+
+def _raise_one(limits: Limits, budgets: Budgets, its: Measured, most: Sequence[int]) -> list[int]:
+    """Return the concurrencies, with one of them raised: no stage is full on average.
+
+    It is the stage that the verdict names, or the fullest.
+    """
+    pressure, slots = _pressure(its), list(limits.concurrency)
+    free = [index for index, each in enumerate(budgets.stages) if not each.pinned and slots[index] < most[index]]
+    if not free:
+        return slots
+    named = [index for index in free if budgets.stages[index].name == its.verdict.stage]
+    fullest = max(named or free, key=pressure.__getitem__)
+    wanted = its.window.consumer_waits >= _STARVED and slots[fullest] < _PER_CORE * budgets.cores
+    if pressure[fullest] >= _HALF_FULL or wanted:
+        more = budgets.stages[fullest].rounded_up(slots[fullest] + max(1, slots[fullest] // 2))
+        slots[fullest] = min(most[fullest], more)
+    return slots
+
+
+def is_handing_over(its: Measured) -> bool:
+    """Return whether handing items over takes most of the time: the consumer waits, and no stage has much to do."""
+    held = max(stage.held for stage in its.window.stages)
+    return its.window.consumer_waits >= _STARVED and max(its.usage) + held < _HALF_FULL
+
+
+def fill_buffer(limits: Limits, budgets: Budgets) -> Limits:
+    """Return the limits with as many places in front of the consumer as it may have: it then takes several at once."""
+    return limits if budgets.buffer_pinned else replace(limits, buffer_size=budgets.buffer_size)
+
+
+def raise_buffer(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
+    """Return the limits with more places in front of the consumer, if at times it waits and at others is waited for."""
+    if budgets.buffer_pinned or min(its.window.stages[-1].blocked, its.window.consumer_waits) < _UNEVEN:
+        return limits
+    return replace(limits, buffer_size=min(budgets.buffer_size, _DEEPER * limits.buffer_size))
+
+
+def lower(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
+    lowered = tuple(
+        min(slots, each.rounded_up(ceil(usage * slots / _USED) + 1))
+        if not each.pinned and usage <= _IDLE and slots > _FEW
+        else slots
+        for slots, usage, each in zip(limits.concurrency, its.usage, budgets.stages, strict=True)
+    )
+    if lowered == limits.concurrency:
+        return limits
+    return replace(limits, concurrency=lowered, num_threads=budgets.needed_threads(lowered, limits.num_threads))
+
+
+def why(its: Measured) -> str:
+    found = its.verdict
+    return f"{found.name}. {f'{found.stage!r}: ' if found.stage else ''}{found.evidence}"
+
+
+def describe(before: Limits, after: Limits, budgets: Budgets) -> str:
+    changes = [
+        f"concurrency of {each.name!r} {old // each.copies} -> {each.in_words(new)}"
+        for each, old, new in zip(budgets.stages, before.concurrency, after.concurrency, strict=True)
+        if old != new
+    ]
+    if before.num_threads != after.num_threads:
+        changes.append(f"threads {before.num_threads} -> {after.num_threads}")
+    if before.buffer_size != after.buffer_size:
+        changes.append(f"buffer {before.buffer_size} -> {after.buffer_size}")
+    return ", ".join(changes)
 
 
 # The kinds of changes. A decision without a change is an empty text.
@@ -79,27 +241,13 @@ _BUSY, _FULL = 0.75, 0.93
 
 
 class LogEntry(NamedTuple):
-    """A change.
-
-    Attributes:
-        time: When it was made.
-        limits: The limits from then on.
-        reason: Why.
-    """
-
     time: float
     limits: Limits
     reason: str
 
 
 class _Trial(NamedTuple):
-    """A step that has yet to be judged.
-
-    Attributes:
-        move: RAISED or LOWERED.
-        limits: The limits before.
-        samples: The samples under these.
-    """
+    """A step that has yet to be judged: RAISED or LOWERED, and the limits before with the samples under these."""
 
     move: str
     limits: Limits
@@ -123,20 +271,14 @@ class _Tried:
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Look again, as the limits were changed."""
         self.looks = 0
         self.steady: Measured | None = None
         self.nothing = ""
 
     def looked(self, its: Measured, nothing: str, *, last: bool) -> None:
-        """Note a look that has found nothing to do, and why."""
         self.looks += 1
         self.nothing = nothing
         self.steady = its if last else None
-
-    def less_is_slower(self) -> None:
-        """Note that less was tried in vain."""
-        self.lowered = True
 
     def failed_at(self, rate: float | None) -> int:
         """Return how often more was tried in vain, at about this rate if one is given."""
@@ -146,19 +288,8 @@ class _Tried:
 class Climb:
     """The tuning of one pipeline.
 
-    Args:
-        head: The constant description of it; its stages are the declared ones.
-        limits: The limits in force.
-        budgets: How far they may go.
-
-    Attributes:
-        limits: The limits in force.
-        budgets: How far they may go.
-        settled: Whether the last decision found nothing more to gain.
-        paused: Whether the consumer had read nothing when it was looked at last, though there was something.
-        reason: The last decision.
-        log: The changes, oldest first.
-        samples: The samples under the limits in force.
+    `settled` says that the last decision found nothing more to gain, and `paused` that the consumer had read nothing
+    when it was looked at last, though there was something. `log` has the changes, oldest first.
     """
 
     def __init__(self, head: PageHead, limits: Limits, budgets: Budgets) -> None:
@@ -258,7 +389,6 @@ class Climb:
         return sure * now.rate < (1 - _SAME) * before.rate or sure * scarce_now < (1 - _SAME) * scarce_before
 
     def _next(self, its: Measured) -> str:
-        """Take a step, if there is one worth taking."""
         budgets = self._capped()
         limit = scarcest(self.limits, budgets, its)
         if limit.share > 1 / ENOUGH:
@@ -279,7 +409,6 @@ class Climb:
         return self._try(RAISED, raised, f"{describe(self.limits, raised, budgets)}: {why(its)}")
 
     def _give_back(self, its: Measured, reason: str) -> str:
-        """Leave the limits unchanged, or give back unused ones."""
         lowered = lower(self.limits, self._capped(), its) if its.seconds >= _STEADY else self.limits
         if lowered == self.limits or self._tried.lowered:
             return self._wait(reason)
@@ -304,7 +433,6 @@ class Climb:
         return judge(trial, before, after, pace)
 
     def _kept(self) -> str | None:
-        """Keep the step: earlier findings say nothing about these limits."""
         self._trial = None
         self._tried = _Tried()
         return None
@@ -349,7 +477,7 @@ class Climb:
             return self._wait("The effect of the last step is being measured.")
         if loss <= _LOSS:
             return self._kept()
-        self._tried.less_is_slower()
+        self._tried.lowered = True
         return self._undo(trial, -loss)
 
     def _is_clear(self, gain: float, before: Measured, after: Measured) -> bool:
@@ -414,7 +542,6 @@ def _doubt(then: float, now: float) -> float:
 
 
 def _on_cores(its: Measured) -> float:
-    """Return the share of the ops' time in which they do not wait for a core."""
     return max(0.01, 1.0 - its.window.cores_waited_for / max(1e-9, sum(its.busy)))
 
 

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits in force.
-
-    Attributes:
-        num_threads: How many synchronous ops may run at once.
-        concurrency: How many items each stage may work on at once.
-        buffer_size: How many finished items may wait for the consumer.
-    """
-
     num_threads: int
     concurrency: tuple[int, ...]
     buffer_size: int
@@ -36,15 +28,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StageBudget:
-    """How far one stage's concurrency may go.
+    """How far one stage's concurrency may go. It is pinned if it was set by hand, or cannot be changed.
 
-    Attributes:
-        name: The stage's name.
-        most: The highest concurrency; the declared one if it was set by hand.
-        pinned: Whether it was set by hand, or cannot be changed.
-        on_threads: Whether its ops run on the pipeline's threads.
-        why: The reason against more.
-        copies: In how many workers of a region it runs. The concurrency counts for all of them, and each has the same.
+    It counts for all `copies`, the workers of a region that run the stage, each with the same.
     """
 
     name: str
@@ -55,7 +41,6 @@ class StageBudget:
     copies: int = 1
 
     def rounded_up(self, slots: int) -> int:
-        """Return the next concurrency that it can have."""
         return -(-slots // self.copies) * self.copies
 
     def in_words(self, slots: int) -> str:
@@ -66,16 +51,7 @@ class StageBudget:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """How far all limits may go.
-
-    Attributes:
-        cores: How many cores the process may use.
-        stages: The stages' own.
-        num_threads: The highest number of threads.
-        threads_pinned: Whether that was set by hand.
-        buffer_size: The highest number of finished items that wait.
-        buffer_pinned: Whether that was set by hand.
-    """
+    """How far all limits may go. Those that were set by hand are pinned."""
 
     cores: float
     stages: tuple[StageBudget, ...]
@@ -85,7 +61,6 @@ class Budgets:
     buffer_pinned: bool
 
     def pin(self, stage: str, concurrency: int) -> Budgets:
-        """Return the same with a stage that was set by hand."""
         pinned = [replace(each, most=concurrency, pinned=True) if each.name == stage else each for each in self.stages]
         return replace(self, stages=tuple(pinned))
 
@@ -129,15 +104,6 @@ def limits_of(engine: Engine) -> Limits:
 
 
 def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
-    """Return how far the limits may go.
-
-    Args:
-        engine: The engine.
-        threads_pinned: Whether the number of threads was set by hand.
-
-    Raises:
-        ValueError: If the environment variable LOCAL_WORLD_SIZE is not a number.
-    """
     cores = cores_per_process()
     most = max(_THREADS, _THREADS_PER_CORE * ceil(cores))
     threads = engine.workers.num_threads if threads_pinned else most
@@ -193,11 +159,8 @@ def sample_for(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: fl
 
 def _cpu_seconds(engine: Engine, stages: Sequence[Node]) -> float:
     """Return the CPU seconds of this process, and of the processes that run ops of its stages."""
-    elsewhere = sum(node.counters.cpu_seconds for node in stages if _in_processes(node))
+    executors = [getattr(node, "executor", None) for node in stages]
+    in_processes = [node for node, each in zip(stages, executors, strict=True) if hasattr(each, "_processes")]
+    elsewhere = sum(node.counters.cpu_seconds for node in in_processes)
     elsewhere += sum(node.cpu_elsewhere for node in engine.nodes)
     return time.process_time() + elsewhere
-
-
-def _in_processes(node: Node) -> bool:
-    executor = getattr(node, "executor", None)
-    return executor is not None and hasattr(executor, "_processes")

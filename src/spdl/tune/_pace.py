@@ -51,12 +51,10 @@ class Pace(NamedTuple):
     weights: tuple[float, ...]
 
     def progress(self, before: Sample, after: Sample) -> float:
-        """Return how far the pipeline has come between two samples."""
         done = zip(_done(before), _done(after), strict=True)
         return sum(weight * (late - early) for weight, (early, late) in zip(self.weights, done, strict=True))
 
     def items(self, before: Sample, after: Sample) -> float:
-        """Return how many items the finest stage was done with."""
         return _done(after)[self.finest] - _done(before)[self.finest]
 
 
@@ -78,13 +76,7 @@ def pace_of(sample: Sample) -> Pace | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A time under unchanged limits.
-
-    Attributes:
-        rate: The progress per second; see `Pace`.
-        error: The relative standard error of that rate.
-        seconds: How long it was.
-    """
+    """A time under unchanged limits: the progress per second (see `Pace`), and the relative standard error of it."""
 
     rate: float
     error: float
@@ -98,17 +90,14 @@ class Measured:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The limit of the pipeline."""
         return verdict(self.window)
 
     @property
     def usage(self) -> list[float]:
-        """The share of each stage's slots that was in use."""
         return [stage.occupancy for stage in self.window.stages]
 
     @property
     def busy(self) -> list[float]:
-        """The number of ops that each stage ran, in the mean."""
         return [stage.occupancy * stage.concurrency for stage in self.window.stages]
 
     @property
@@ -117,7 +106,6 @@ class Measured:
         return self.window.cores_used + self.window.cores_waited_for
 
     def ended(self, stage: int) -> float:
-        """Return how many ops of a stage have ended."""
         return self.window.stages[stage].rate * self.seconds
 
     def service(self, stage: int) -> float:
@@ -127,12 +115,7 @@ class Measured:
 
 
 class Samples:
-    """The samples under unchanged limits: the first ones and the last ones. It is bounded.
-
-    Args:
-        head: The constant description of the pipeline; its stages are the declared ones.
-        first: The sample at which the limits were changed.
-    """
+    """The first samples under unchanged limits, from that at which they were changed on, and the last ones."""
 
     def __init__(self, head: PageHead, *first: Sample) -> None:
         self._head = head
@@ -212,7 +195,6 @@ class Samples:
 
 
 def _service_time(first: Sample, last: Sample) -> float:
-    """Return the mean duration of the slowest stage's ops."""
     pairs = zip(_done(first), _done(last), first.stages, last.stages, strict=True)
     return max(
         (

@@ -90,12 +90,7 @@ class TuningStep:
 
 
 class Tuner:
-    """The tuner of one pipeline. It runs on the engine's timer thread, so it ends with the engine.
-
-    Args:
-        engine: The engine, which was not started.
-        threads_pinned: Whether the number of threads was set by hand.
-    """
+    """The tuner of one pipeline. It runs on the engine's timer thread, so it ends with the engine."""
 
     def __init__(self, engine: Engine, *, threads_pinned: bool) -> None:
         self._engine = engine
@@ -112,7 +107,6 @@ class Tuner:
         self._climb = Climb(head_of(engine), limits, budgets)
 
     def begin(self) -> None:
-        """Begin to tune. Called when the engine has started."""
         with self._engine.lock:
             self._apply(self._climb.limits)
             self._engine.timer.after(_SOON, self._act)
@@ -153,19 +147,16 @@ class Tuner:
     # ---- limits that are set by hand; called with the lock held, when they are in force ----
 
     def pin_stage(self, stage: str) -> None:
-        """Leave a stage's concurrency alone from now on."""
         limits = limits_of(self._engine)
         index = [node.name for node in self._stages].index(stage)
         self._climb.pin(limits, self._climb.budgets.pin(stage, limits.concurrency[index]))
 
     def pin_threads(self) -> None:
-        """Leave the number of threads alone from now on."""
         limits = limits_of(self._engine)
         budgets = replace(self._climb.budgets, num_threads=limits.num_threads, threads_pinned=True)
         self._climb.pin(limits, budgets)
 
     def pin_buffer(self) -> None:
-        """Leave the buffer in front of the consumer alone from now on."""
         limits = limits_of(self._engine)
         budgets = replace(self._climb.budgets, buffer_size=limits.buffer_size, buffer_pinned=True)
         self._climb.pin(limits, budgets)
@@ -173,13 +164,11 @@ class Tuner:
     # ---- what came out ----
 
     def settings(self) -> TunedSettings:
-        """Return the settings in force."""
         climb = self._climb
         limits = climb.limits
         return TunedSettings(limits.num_threads, self._by_name(limits), limits.buffer_size, climb.settled, climb.reason)
 
     def log(self) -> list[TuningStep]:
-        """Return the changes, oldest first."""
         begin = self._engine.started_at
         return [
             TuningStep(time - begin, limits.num_threads, self._by_name(limits), limits.buffer_size, reason)

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.running import COMMAND, run, running
+from tests.cli.running import run, running
+from tests.cli.terminal import press_ctrl_c
 
 from spdl.cli import main
 
@@ -81,31 +82,10 @@ while not count:
 time.sleep(1)
 print("interrupted", count, flush=True)
 """
-# Presses Ctrl-C on a terminal of its own, whose foreground is the command and the job.
-TERMINAL = """
-import os, pty, sys
-pid, terminal = pty.fork()
-if not pid:
-    os.execv(sys.argv[1], sys.argv[1:])
-shown = b""
-while b"ready" not in shown:
-    shown += os.read(terminal, 1000)
-os.write(terminal, bytes([3]))
-try:
-    while data := os.read(terminal, 1000):
-        shown += data
-except OSError:
-    pass
-print(shown.decode())
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"""
 
 
 def test_ctrl_c_reaches_the_job_once() -> None:
-    command = [*COMMAND, "advise", "--", sys.executable, "-c", COUNTING]
-    done = subprocess.run(
-        [sys.executable, "-c", TERMINAL, *command], check=False, capture_output=True, text=True, timeout=50
-    )
+    done = press_ctrl_c("ready", "advise", "--", sys.executable, "-c", COUNTING)
     assert "interrupted 1\n" in done.stdout
     assert "spdl advise" in done.stdout
     assert done.returncode == 0
@@ -142,10 +122,14 @@ def test_a_sitecustomize_of_the_user_runs(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ([], "no job is given. Write its command after two dashes: spdl advise -- python train.py"),
         (["--"], "no job is given"),
-        (["--", "no-such-program"], "'no-such-program' cannot be run: No such file or directory"),
         (["--json", "/no/such/folder/file", "--", "true"], "--json /no/such/folder/file cannot be written"),
     ],
 )
 def test_mistakes(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", *arguments]) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_a_program_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "--", "no-such-program"]) == 127
+    assert capsys.readouterr().err == "spdl: there is no program no-such-program\n"

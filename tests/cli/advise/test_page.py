@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.advise.loops import SHORT, STARVED, steps, trial, tried, turns
+from tests.cli.advise.loops import SHORT, STARVED, trial, tried, turns
 
 from spdl.cli._advise.advice_page import page
 from spdl.cli._advise.judge import judge
@@ -50,12 +50,10 @@ def test_photos_that_an_image_loader_loads(tmp_path: Path) -> None:
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 25.0), turns("images", 100.0, reason=photos)))
     assert f"ImageLoader, 4 threads, {photos}, without the dataset's other work: 100 steps/s: 4.00x" in text
     assert "None of what was tried is worth a change: the fastest is 1.00x as fast" in text
-    assert "ImageLoader in place of the dataset: tried, 4.00x as fast with these photos" in text
+    assert "in place of the dataset: tried, 4.00x (4.00x to 4.00x) as fast with these photos" in text
     uneven = turns("images", [20.0, 100.0, 100.0, 100.0], reason=photos)
     said = printed(tmp_path, 8.0, trial=trial(uneven))
-    assert "ImageLoader, with these photos, was not faster in every turn: tried, 4.00x (0.80x to 4.00x)." in said
-    little = printed(tmp_path, 8.0, trial=trial(turns("images", 26.0, reason=photos)))
-    assert "ImageLoader gains little here: tried, 1.04x as fast with these photos." in little
+    assert "in place of the dataset: tried, 4.00x (0.80x to 4.00x) as fast with these photos" in said
 
 
 def test_what_was_tried_is_told_with_the_lines_to_change(tmp_path: Path) -> None:
@@ -145,29 +143,6 @@ def test_a_slow_start_beside_much_waiting(tmp_path: Path) -> None:
     # Beginnings that take little are not spoken of.
     little = printed(tmp_path, 16.0, **SHORT | {"wait": 5.0, "start": 0.3})
     assert "persistent_workers" not in little
-
-
-@pytest.mark.parametrize(
-    ("alone", "said"),
-    [
-        # Of 40 ms a step the loop waits 30, so without the waiting it were four times as fast.
-        (0.005, "more than 4.00x, as without the waiting: the workers rested meanwhile, and these steps took 5.00 ms"),
-        (0.020, "less than 4.00x, as without the waiting: these steps took 20.0 ms instead of 10.0 ms, so a part of"),
-        (0.0102, ""),
-        (0.0095, ""),
-    ],
-)
-def test_where_headspace_and_waiting_differ_by_much_it_says_why(alone: float, said: str, tmp_path: Path) -> None:
-    text = printed(
-        tmp_path,
-        16.0,
-        **steps(100, 0.04, 0.001, "period", "periods"),
-        **steps(8, alone, 0.0001, "ahead", "ahead_steps"),
-    )
-    assert "waits for data 75% of its time" in text
-    assert f"{0.04 / alone:.2f}x (measured" in text
-    assert ("as without the waiting" in text) is bool(said)
-    assert said in text
 
 
 @pytest.mark.parametrize(

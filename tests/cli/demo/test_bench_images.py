@@ -101,7 +101,8 @@ def test_no_file_that_is_whole(batch_size: str, spoil: Callable[..., Path], caps
     # A folder that yields nothing is not read over and over until the time is over.
     assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "3600", "--batch-size", batch_size]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"spdl: none of the 3 images in {folder} could be loaded, for instance {folder}/spoilt-")
+    whole = rf"spdl: none of the first [123] of 3 images in {re.escape(str(folder))} could be loaded, for instance "
+    assert re.match(whole, error)
     assert error.endswith(" Give a folder with intact images.\n")
     # The reason does not repeat the name that stands in front of it.
     assert (error.count("\n"), error.count(str(folder))) == (1, 2)
@@ -129,7 +130,7 @@ def test_the_only_file_is_not_whole(spoil: Callable[..., Path], capsys: pytest.C
     folder = spoil(1, num_whole=0)
     assert main(["bench", "images", str(folder), "--no-peers"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"spdl: the only image in {folder} could not be loaded: {folder}/spoilt-0.jpg: ")
+    assert error.startswith(f"spdl: none of the first 1 of 1 image in {folder} could be loaded, for instance {folder}/")
     assert error.endswith(" Give a folder with intact images.\n")
     # The reason does not repeat the name that stands in front of it.
     assert (error.count("\n"), error.count(str(folder))) == (1, 2)

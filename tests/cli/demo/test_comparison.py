@@ -53,7 +53,7 @@ def test_side_by_side(photos: Path, tmp_path: Path) -> None:
     table = lines[lines.index("Side by side, medians of 2 turns") :]
     row = next(line for line in table if line.startswith("images/s"))
     assert row.split()[1] == f"{ours['median']['images_per_second']:,.0f}"
-    assert {"report.html", "report.png"} == {path.name for path in (tmp_path / "report").iterdir()}
+    assert [path.name for path in (tmp_path / "report").iterdir()] == ["report.png"]
 
 
 def test_a_peer_that_is_installed_but_does_not_run(photos: Path, tmp_path: Path, wheelhouse: Wheelhouse) -> None:
@@ -76,7 +76,7 @@ def test_without_any_peer_and_matplotlib(photos: Path, tmp_path: Path) -> None:
     assert [it["contender"] for it in comparison["contenders"]] == ["spdl-turbo"]
     assert list(comparison["absent"]) == ["PyTorch DataLoader", "spdl 0.8.0"]
     assert f"did not write {report}/report.png: drawing the chart needs matplotlib" in done.stdout
-    assert [path.name for path in report.iterdir()] == ["report.html"]
+    assert list(report.iterdir()) == []
 
 
 def test_ctrl_c_keeps_the_turns_so_far(photos: Path, tmp_path: Path) -> None:

@@ -23,10 +23,8 @@ from tests.cli.conftest import NUM_PHOTOS
 
 from spdl.cli import main
 from spdl.cli._common.console import Console
-from spdl.cli._demo import photos as photos_module
 from spdl.cli._demo import turn as turn_module
-from spdl.cli._demo.comparison import Comparison, Contender
-from spdl.cli._demo.measures import MEASURES, comparison_table, headline
+from spdl.cli._demo.comparison import MEASURES, Comparison, Contender, comparison_table, headline
 from spdl.cli._demo.turn import (
     Environment,
     ImageWork,
@@ -171,7 +169,6 @@ def test_each_is_tried_with_several_numbers_of_workers(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("spdl.cli._demo.comparison.TRIAL_SECONDS", 0.2)
-    monkeypatch.setitem(sys.modules, "spdl.cli._demo.measures", None)
     figures = tmp_path / "figures.json"
     arguments = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--json", str(figures), "--report", str(tmp_path)]
     assert main(["bench", "images", str(photos), *arguments]) == 0
@@ -319,43 +316,3 @@ def test_torch_that_is_here_is_used(console: Console, cache: Path) -> None:
     pytest.importorskip("torch")
     torch_environment(console, install=False)
     assert not cache.exists()
-
-
-# ---- photos ----
-
-
-def remove_one(folder: Path) -> None:
-    (folder / "photo-010.jpg").unlink()
-
-
-def cut_one_short(folder: Path) -> None:
-    file = folder / "photo-010.jpg"
-    file.write_bytes(file.read_bytes()[:-50])
-
-
-def remove_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-
-
-def garble_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[1, 2")
-
-
-def replace_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[]")
-
-
-@pytest.mark.usefixtures("photo_wheels")
-def test_a_damaged_folder_of_photos_is_mended(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # All 512 would take most of the time.
-    monkeypatch.setattr(photos_module, "NUM_PHOTOS", 32)
-    demo = ["demo", "--no-peers", "--seconds", "0.1"]
-    assert main(demo) == 0
-    folder = cache / "demo-photos-1"
-    contents = {file.name: file.read_bytes() for file in folder.iterdir()}
-    for damage in (remove_one, cut_one_short, remove_the_manifest, garble_the_manifest, replace_the_manifest):
-        damage(folder)
-        assert main(demo) == 0, damage
-        # The same photos, byte by byte, and nothing left over.
-        assert {file.name: file.read_bytes() for file in folder.iterdir()} == contents, damage
-        assert {path.name for path in cache.iterdir()} == {"demo-photos-1", "demo-photos-1.lock"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.running import COMMAND, run, running
+from tests.cli.terminal import press_ctrl_c
 from tests.traces import read
 
 # A busy machine may take long.
@@ -94,21 +95,10 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
             print("running", flush=True)
 """)
     output = tmp_path / "out.json.gz"
-    command = [*COMMAND, "record", "-o", str(output), "--", sys.executable, str(script)]
-    # As a terminal does, to the whole group.
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "running\n"
-            os.killpg(process.pid, signal.SIGINT)
-            _, errors = process.communicate(timeout=100)
-        finally:
-            process.kill()
-    assert process.returncode == 128 + signal.SIGINT
-    assert "KeyboardInterrupt" in errors
-    assert f"spdl: wrote {output}" in errors
+    done = press_ctrl_c("running", "record", "-o", output, "--", sys.executable, script)
+    assert done.returncode == 128 + signal.SIGINT
+    assert "KeyboardInterrupt" in done.stdout
+    assert f"spdl: wrote {output}" in " ".join(done.stdout.split())
     assert len(read(output).named("abs")) > 100
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spdl.observe._verdict.counted import trouble
+from spdl.observe._verdict.diagnose import trouble
 from spdl.pipeline import StoreCounts
 
 AGAIN = "of the 1,000 requests of S were tried again"

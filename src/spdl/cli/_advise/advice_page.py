@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from spdl.cli._advise.measured import JobLoader, MeasuredJob
 
 
-# The column of the second lines of the evidence.
+# The column of the second lines of the evidence, and the beginnings of lines to copy.
 _EVIDENCE = 14
+_TO_COPY = ("  - ", "  + ")
 
 # The work that makers of batches spend the most time on.
 _CAUSES = {
@@ -35,7 +36,6 @@ _FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time th
 _MOST_BUSY = 0.75
 # A trial whose rate differs from the job's by this factor is not like the job.
 _UNLIKE = 1.5
-_BUSY = "The machine was busy with other work, so these times are longer than usual."
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
     " this (python -I or -E, or an environment cleared by the job). Of pipelines and loaders of spdl, `spdl why` tells"
@@ -44,36 +44,26 @@ _NOTHING = (
 
 
 def page(measured: MeasuredJob, verdicts: list[LoaderVerdict], cores: float, width: int | None) -> str:
-    """Return the page.
-
-    Args:
-        measured: The measurements of the job.
-        verdicts: The verdict on each of its loaders.
-        cores: How many cores each of its ranks may use.
-        width: How many characters a line holds. Lines to copy are not broken. With None, nothing is.
-    """
-    paragraphs = [_filled(headline(measured, verdicts), width)]
+    """Return the page, where each rank may use `cores`. Lines to copy are not broken; without a width, no line is."""
+    paragraphs = [headline(measured, verdicts)]
     for loader, verdict in zip(measured.loaders, verdicts, strict=True):
-        lines = [_filled(line, width, indent=_EVIDENCE) for line in _evidence(loader, verdict)]
-        paragraphs.append("\n".join([_filled(_call(loader), width, indent=_EVIDENCE), *lines]))
-    if verdicts and verdicts[0].costs is not None:
-        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0]), width))
-        if _is_busy(verdicts[0].costs, cores):
-            paragraphs.append(_filled(_BUSY, width))
+        paragraphs.append("\n".join([_call(loader), *_evidence(loader, verdict)]))
+    if verdicts and (costs := verdicts[0].costs) is not None:
+        paragraphs.append(_advice(measured.loaders[0], verdicts[0]))
+        # Other work than the job's kept the cores from it.
+        if costs.got < _MOST_BUSY and costs.used < _MOST_BUSY * cores:
+            paragraphs.append("The machine was busy with other work, so these times are longer than usual.")
         if (best := verdicts[0].best) is not None and best.what != "more":
-            paragraphs += _changes(measured.loaders[0], best, width)
+            paragraphs.append(_changes(measured.loaders[0], best))
     if len(measured.ranks) > 1:
-        paragraphs.append(_ranks(measured, width))
-    return "\n\n".join(paragraphs)
-
-
-def _is_busy(costs: Costs, cores: float) -> bool:
-    """Return whether other work than the job's kept the cores from it."""
-    return costs.got < _MOST_BUSY and costs.used < _MOST_BUSY * cores
+        worst = max(measured.ranks, key=lambda rank: rank.share)
+        name = "one of them" if worst.name is None else f"rank {worst.name}"
+        waits = f"{name} waits most, {share(worst.share)} of its time"
+        paragraphs.append(f"{len(measured.ranks)} processes read loaders; {waits}.")
+    return "\n".join(_filled(line, width) for line in "\n\n".join(paragraphs).split("\n"))
 
 
 def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
-    """Return the verdict on the whole job in one sentence or two."""
     if not verdicts:
         return _NOTHING
     verdict, loader = verdicts[0], measured.loaders[0]
@@ -90,7 +80,14 @@ def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
     part += f" ({milliseconds(verdict.costs.wait)} of {milliseconds(verdict.costs.period)} a step)"
     limit = verdict.limit
     if limit.kind == "slow consumer":
-        return f"{part}{_of_step(verdict, verdict.costs)}"
+        why = ": the loader is not the limit. Look at the step itself."
+        if verdict.most_headspace is not None and verdict.headspace_measured:
+            why = f", but the step is {ratio(verdict.most_headspace)} as fast while the workers rest."
+        elif verdict.most_headspace is not None:
+            has, of = milliseconds(verdict.costs.step_cpu), milliseconds(verdict.costs.step)
+            one = f"the step has one for {has} of its {of}, and may wait for one otherwise"
+            why = f", but the workers keep the cores in use: {one}."
+        return f"{part}{why}"
     starts = (
         f"{share(verdict.start_share)} of all time goes to the beginning and the end of"
         f" {several(loader.epochs, 'iteration')}, when workers start and stop."
@@ -100,17 +97,6 @@ def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
     limits = "" if limit.kind == "none" else f": the loader is the limit. {limit.name}"
     found = f"{part}{limits}. {limit.evidence} {_cause(loader, verdict, verdict.costs)}"
     return f"{found} Besides, {starts}" if verdict.starts else found
-
-
-def _of_step(verdict: LoaderVerdict, costs: Costs) -> str:
-    if verdict.most_headspace is None:
-        return ": the loader is not the limit. Look at the step itself."
-    if verdict.headspace_measured:
-        return f", but the step is {ratio(verdict.most_headspace)} as fast while the workers rest."
-    return (
-        f", but the workers keep the cores in use: the step has one for {milliseconds(costs.step_cpu)} of its"
-        f" {milliseconds(costs.step)}, and may wait for one otherwise."
-    )
 
 
 def _cause(loader: JobLoader, verdict: LoaderVerdict, costs: Costs) -> str:
@@ -168,24 +154,7 @@ def _evidence(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
     if verdict.headspace_range is not None:
         low, high = map(ratio, verdict.headspace_range)
         yield f"              between {low} and {high}, by the spread of these steps"
-        yield from _difference(verdict, costs, *verdict.headspace_range)
     yield from _trial(loader, verdict)
-
-
-def _difference(verdict: LoaderVerdict, costs: Costs, low: float, high: float) -> Iterator[str]:
-    """Yield what explains that the headspace is another one than the share of waiting says, if it is by much."""
-    alone, waiting = costs.step_alone or costs.step, verdict.without_waiting
-    steps = f"these steps took {milliseconds(alone)} instead of {milliseconds(costs.step)}"
-    if low > waiting * WORTH:
-        yield (
-            f"              more than {ratio(waiting)}, as without the waiting: the workers rested meanwhile, and"
-            f" {steps}"
-        )
-    elif high * WORTH < waiting:
-        yield (
-            f"              less than {ratio(waiting)}, as without the waiting: {steps}, so a part of their work goes"
-            " on while the loop waits"
-        )
 
 
 def _trial(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
@@ -245,21 +214,14 @@ def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
         )
     if verdict.limit.kind == "slow consumer":
         return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
-    said = [
-        *([_of_beginnings(loader, verdict)] if verdict.starts else []),
-        _switch(loader, verdict),
-        *_of_photos(verdict),
-        *(
-            ["A thread of the job reads this loader, so its waiting may not be the step's."]
-            if loader.other_thread
-            else []
-        ),
-    ]
+    said = [_of_beginnings(loader, verdict)] if verdict.starts else []
+    said += [_switch(loader, verdict), *_of_photos(verdict)]
+    if loader.other_thread:
+        said.append("A thread of the job reads this loader, so its waiting may not be the step's.")
     return " ".join(said)
 
 
 def _of_beginnings(loader: JobLoader, verdict: LoaderVerdict) -> str:
-    """Return what helps against long beginnings, except threads."""
     bound = verdict.keeping_bound
     if bound is None:
         kept = "they are kept already" if loader.keeps_workers else "there is no other one"
@@ -277,7 +239,6 @@ def _of_beginnings(loader: JobLoader, verdict: LoaderVerdict) -> str:
 
 
 def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
-    """Return which of the ways that were tried is worth a change, or what to try."""
     best = verdict.best
     if not verdict.tried:
         why = loader.trial.get("error", "")
@@ -297,50 +258,37 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         if fastest >= WORTH and not any(way.is_faster for way in others if way.gain >= WORTH):
             least = "but not in every turn"
         none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
-        return f"{none}{more}{_untried(verdict)}"
+        return f"{none}{more}{f' Not tried: {verdict.limit.remedy}' if verdict.limit.kind in _UNTRIED else ''}"
     workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
+    reason = best.reason.partition("; workers=")[0]
     gain = f"tried{' for a short time' if best.is_bound else ''}, {_tried(best)} as fast"
     if best.what == "more":
         return f"Pass num_workers={best.workers}: {gain}."
     if best.what == "unproven thread":
         return (
             f'PyTorchDataLoader(..., workers="thread"){workers}: {gain}. It keeps processes unless it is told, as '
-            f"threads are not known to be safe here: {_reason(best)}. Make sure of that first."
+            f"threads are not known to be safe here: {reason}. Make sure of that first."
         )
-    kind = "threads" if best.what == "thread" else f"processes, as threads are not known to be safe: {_reason(best)}"
+    kind = "threads" if best.what == "thread" else f"processes, as threads are not known to be safe: {reason}"
     return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
 
 
-def _untried(verdict: LoaderVerdict) -> str:
-    """Return the remedy of the verdict, if it is no other loader or number of workers."""
-    return f" Not tried: {verdict.limit.remedy}" if verdict.limit.kind in _UNTRIED else ""
-
-
 def _of_photos(verdict: LoaderVerdict) -> Iterator[str]:
-    """Yield what `ImageLoader` does with the job's photos, or that it is there."""
     images = next((way for way in verdict.tried if way.what == "images" and way.gain), None)
-    if images is None:
-        yield from [_FOR_PHOTOS] if verdict.most in _OF_MEDIA else []
-    elif images.gain < WORTH:
-        yield f"ImageLoader gains little here: tried, {_tried(images)} as fast with these photos."
-    elif images.is_faster:
+    if images is not None:
         yield (
-            f"ImageLoader in place of the dataset: tried, {_tried(images)} as fast with these photos, without what else"
+            f"ImageLoader in place of the dataset: tried, {_gain(images)} as fast with these photos, without what else"
             " the dataset does."
         )
-    else:
-        yield f"ImageLoader, with these photos, was not faster in every turn: tried, {_gain(images)}."
+    elif verdict.most in _OF_MEDIA:
+        yield _FOR_PHOTOS
 
 
-def _reason(way: TriedWay) -> str:
-    return way.reason.partition("; workers=")[0]
-
-
-def _changes(loader: JobLoader, best: TriedWay, width: int | None) -> list[str]:
+def _changes(loader: JobLoader, best: TriedWay) -> str:
     of = loader.description
     changes = find_changes(of["file"], of["line"])
     if not changes:
-        return [_filled(f"To switch, make the loader of {_shown(of['file'])}:{of['line']} a PyTorchDataLoader.", width)]
+        return f"To switch, make the loader of {_shown(of['file'])}:{of['line']} a PyTorchDataLoader."
     lines = ["To switch, change"]
     for change in changes:
         lines += [f"  {_shown(of['file'])}:{change.line}", f"  - {change.old}", *(f"  + {new}" for new in change.new)]
@@ -350,16 +298,7 @@ def _changes(loader: JobLoader, best: TriedWay, width: int | None) -> list[str]:
     ]
     if told:
         lines.append(f"and pass {' and '.join(told)} in line {of['line']}.")
-    return ["\n".join(lines)]
-
-
-def _ranks(measured: MeasuredJob, width: int | None) -> str:
-    worst = max(measured.ranks, key=lambda rank: rank.share)
-    name = "one of them" if worst.name is None else f"rank {worst.name}"
-    return _filled(
-        f"{len(measured.ranks)} processes read loaders; {name} waits most, {share(worst.share)} of its time.",
-        width,
-    )
+    return "\n".join(lines)
 
 
 def _shown(file: str) -> str:
@@ -367,10 +306,8 @@ def _shown(file: str) -> str:
     return file if relative.startswith("..") else relative
 
 
-def _filled(text: str, width: int | None, indent: int = 0) -> str:
-    if width is None:
-        return text
-    following = " " * indent
-    return "\n".join(
-        textwrap.wrap(text, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False)
-    )
+def _filled(line: str, width: int | None) -> str:
+    if width is None or line.startswith(_TO_COPY):
+        return line
+    following = _EVIDENCE * " " if line.startswith(" ") else ""
+    return textwrap.fill(line, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False)

@@ -11,14 +11,7 @@ _NEW_IMPORT = "from spdl.dataloader import PyTorchDataLoader"
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one statement.
-
-    Attributes:
-        line: The number of its first line, from 1.
-        last: That of its last line.
-        old: The present statement, in one line.
-        new: The statement in its place.
-    """
+    """A change of one statement, from its first line to its last: `old` is in one line."""
 
     line: int
     last: int
@@ -27,15 +20,9 @@ class Change:
 
 
 def find_changes(file: str, line: int) -> list[Change]:
-    """Return the changes that make a file use spdl's loader in place of PyTorch's.
+    """Return the changes that make the call on a line of a file use spdl's loader in place of PyTorch's.
 
-    Args:
-        file: The file.
-        line: The line of the call that makes a loader.
-
-    Returns:
-        The changes in the order of their lines: none if the file cannot be read, or if the call does not name
-        PyTorch's `DataLoader`.
+    None if the file cannot be read, or if the call does not name PyTorch's `DataLoader`.
     """
     try:
         text = Path(file).read_text(encoding="utf-8")

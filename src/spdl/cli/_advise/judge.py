@@ -8,12 +8,98 @@ from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
-from spdl.cli._advise.window import window_of_job
-from spdl.observe import Verdict, verdict
+from spdl.observe import SourceWindow, StageWindow, Verdict, Window, verdict
 from spdl.observe._verdict.verdict import WORTH
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 if TYPE_CHECKING:
     from spdl.cli._advise.measured import JobLoader
+
+
+_NAME = "DataLoader"
+# Workers make these batches ahead, unless the job says otherwise.
+_AHEAD = 2
+_WORKERS = StageArguments(
+    unit="batch",
+    slot="worker",
+    several="num_workers",
+    otherwise="Let the dataset do less for each item.",
+    note="Each is a process with memory of its own.",
+    order="in_order=False",
+)
+
+
+def window_of_job(loader: JobLoader, costs: Costs, cores: float, *, starved: bool, starting: float) -> Window:
+    """Return what the loop and the workers of a loader did, from one batch to the next.
+
+    If a loader that costs nothing would gain nothing (`starved` is False), the loop finds its batches ready. `starting`
+    is the share of all time that went to the beginnings and ends of iterations.
+    """
+    workers = loader.workers
+    rate = 1 / costs.period
+    elapsed = (loader.wait + loader.step) / max(1, loader.processes)
+    stage = _workers(loader, costs, rate) if workers else None
+    in_loop = SourceWindow(_NAME, min(1.0, costs.wait / costs.period), rate, 0.0)
+    ahead = max(1, workers * (loader.description.get("prefetch_factor") or _AHEAD))
+    loop_cpu = costs.used * costs.period - (0.0 if stage is None else costs.cpu)
+    others = loader.others_cpu / max(1, loader.batches)
+    return Window(
+        seconds=elapsed,
+        num_threads=1,
+        busy_threads=0.0,
+        cores=cores,
+        # Each process has its own.
+        gil=False,
+        # Its parts were measured at different moments, so their sum may be more than there is.
+        cores_used=min(cores, (loop_cpu + others) * rate),
+        cores_used_by_others=min(cores, others * rate),
+        cores_waited_for=loader.all_for_core / max(1, loader.processes) / elapsed if workers else 0.0,
+        consumer_waits=costs.wait / costs.period if starved else min(costs.wait / costs.period, _NOTHING),
+        delivered=rate,
+        sink_size=0 if starved else ahead,
+        sink_capacity=ahead,
+        sink_fill=0.0 if starved else 1.0,
+        sources=() if stage is not None else (in_loop,),
+        stages=() if stage is None else (stage,),
+        loader=LoaderArguments(_NAME, (_WORKERS,), source="Make the batches in workers.", source_several="num_workers"),
+        in_turns=True,
+        region=_NAME if stage is not None else "",
+        region_cores=costs.parts.get("receiving", 0.0) * rate,
+        starting=starting,
+    )
+
+
+# Waiting that no loader could save is none.
+_NOTHING = 0.049
+
+
+def _workers(loader: JobLoader, costs: Costs, rate: float) -> StageWindow:
+    making = sum(costs.making.values())
+    # While the loop's process receives a batch, no worker's batch can be received.
+    on_its_way = costs.parts.get("pickling", 0.0) + loader.workers * costs.parts.get("receiving", 0.0)
+    in_use = min(1.0, (making + on_its_way) * rate / loader.workers)
+    waits = costs.wait * rate
+    cpu = min(1.0, costs.cpu / making) if making else 0.0
+    runs = min(1.0, cpu / costs.got) if costs.got else cpu
+    return StageWindow(
+        name=_NAME,
+        # The function that takes the most time.
+        op="collate" if costs.parts["collating"] > making / 2 else "dataset",
+        gathers=False,
+        served_by="executor",
+        adjustable=True,
+        concurrency=loader.workers,
+        occupancy=in_use,
+        rate=rate,
+        seconds=making,
+        cpu=cpu,
+        # Batches come in order: while the loop waits for one, workers that are ahead have nothing to do.
+        held=min(1 - in_use, waits) if loader.workers > 1 else 0.0,
+        runs=runs,
+        waits=1 - runs,
+        processes=loader.workers,
+        arguments=_WORKERS,
+    )
 
 
 NOTABLE = 0.1
@@ -24,12 +110,8 @@ NOTABLE = 0.1
 class Beginnings:
     """The cost of beginnings and ends.
 
-    Attributes:
-        share: Which share of the job's time goes to the start and the end of workers, without the making of the first
-            batches.
-        keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if that
-            changes nothing: it has no workers, keeps them already, or no process of the job iterates twice.
-        anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
+    `share` is the part of the job's time that goes to the start and the end of workers, without the making of the first
+    batches; for the others see `LoaderVerdict`.
     """
 
     share: float
@@ -38,13 +120,7 @@ class Beginnings:
 
 
 def beginnings(loader: JobLoader, period: float, batch: float) -> Beginnings:
-    """Return what the beginnings of a loader's iterations cost.
-
-    Args:
-        loader: The measurements.
-        period: How long a step takes, waiting included.
-        batch: How long a worker takes for a batch.
-    """
+    """Return what the beginnings of iterations cost. A step takes a period, and a worker `batch` seconds."""
     now, epochs = loader.start, max(1, loader.epochs)
     # In a loop without workers, the rest is what the dataset does at its first batch: it opens files.
     beyond = max(0.0, now - epochs * batch) if loader.workers else 0.0
@@ -102,7 +178,6 @@ class TriedWay:
 
     @property
     def is_faster(self) -> bool:
-        """Whether it was faster than the job's own way in each of several turns."""
         return self.turns >= LEAST_TURNS and self.least_gain > 1
 
 
@@ -118,11 +193,7 @@ _IN_THREADS = ("thread", "unproven thread", "images")
 def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[TriedWay, ...]:
     """Return the ways that were tried.
 
-    Args:
-        loader: The measurements.
-        period: How long a step of the job takes, waiting included.
-        with_starts: Whether the gain is for iterations as long as the job's, their beginnings and ends included.
-            Otherwise it is for steps.
+    With starts, the gain is for iterations as long as the job's, beginnings and ends included; otherwise for steps.
     """
     found = list[TriedWay]()
     steps = (loader.steps + loader.ahead_steps) / max(1, loader.epochs)
@@ -166,9 +237,8 @@ def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[Tried
 def best_of(ways: Sequence[TriedWay], least: float) -> TriedWay | None:
     """Return the way to change to by a line or two: the simplest of those that are about as fast as the fastest one.
 
-    Args:
-        ways: The ways, the simpler ones first.
-        least: How many times faster than the job's own it has to be, by the median of its turns. It is so in all.
+    The ways are in order, the simpler ones first. Their gain is at least `least` by the median of their turns, and
+    above 1 in all.
     """
     gaining = [way for way in ways if way.what != "images" and way.gain >= least and way.is_faster]
     for safe in (True, False):
@@ -228,20 +298,14 @@ class Costs:
     got: float
 
     @property
-    def step_without_waiting(self) -> float:
-        """A step of a loop that need not wait, as far as is known."""
-        return min(self.step_alone or self.step, self.period)
-
-    def parts_of_workers(self) -> float:
-        """Return how long a worker takes for a batch, without what hands it over."""
-        return sum(seconds for kind, seconds in self.parts.items() if kind not in _HANDING_OVER)
+    def making(self) -> dict[str, float]:
+        """The parts without what hands a batch over."""
+        return {kind: seconds for kind, seconds in self.parts.items() if kind not in _HANDING_OVER}
 
     def most(self, workers: int) -> str:
-        """Return the part that takes the most time of that many workers."""
         # While the main process receives a batch, no other process can do that.
         handing = self.parts.get("pickling", 0.0) + max(1, workers) * self.parts.get("receiving", 0.0)
-        parts = {kind: seconds for kind, seconds in self.parts.items() if kind not in _HANDING_OVER}
-        parts["pickling"] = handing
+        parts = {**self.making, "pickling": handing}
         return max(parts, key=parts.__getitem__)
 
 
@@ -265,7 +329,8 @@ class LoaderVerdict:
         tried: The ways to load that were tried, the job's own first; empty if none was.
         best: The one of them that is worth a change; None if none is.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if beginnings
-            do not matter, or it changes nothing.
+            do not matter, or that changes nothing: it has no workers, keeps them already, or no process of the job
+            iterates twice.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
@@ -291,19 +356,14 @@ class LoaderVerdict:
 
 
 def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
-    """Judge a loader by what was measured.
-
-    Args:
-        loader: The measurements.
-        cores: How many cores each rank of the job may use.
-    """
     if loader.steps < LEAST_STEPS or loader.waits < LEAST_STEPS or not loader.batches:
         return LoaderVerdict(Verdict("none", "", "Too few steps were measured.", _RUN_LONGER))
     costs = _costs(loader)
     share = costs.wait / costs.period
     start_share = loader.start / (loader.start + loader.wait + loader.step + loader.ahead)
     measured = costs.step_alone is not None
-    alone = costs.step_without_waiting
+    # A step of a loop that need not wait, as far as is known.
+    alone = min(costs.step_alone or costs.step, costs.period)
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
     begun = beginnings(loader, costs.period, sum(costs.parts.values()))
@@ -320,9 +380,12 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
         measured,
         between,
     )
+    # Those that the job can have beside the other work of the machine.
+    usable = min(cores, max(costs.used, cores * costs.got))
+    may_wait_for_cores = costs.used >= CORES_IN_USE * usable and 0 < costs.step_cpu < COMPUTES * costs.step
     if loader.workers and between is not None and not starved and between[0] >= WORTH:
         found = replace(found, most_headspace=headspace)
-    elif loader.workers and not measured and _takes_cores(costs, cores):
+    elif loader.workers and not measured and may_wait_for_cores:
         found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
     if not starved and not starts:
         return found
@@ -342,19 +405,10 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
 _RUN_LONGER = "Let the job run for longer, or on a machine that is less busy."
 
 
-def _takes_cores(costs: Costs, cores: float) -> bool:
-    """Return whether the step may wait for cores that the workers use."""
-    in_use = costs.used >= CORES_IN_USE * usable_cores(costs, cores)
-    return in_use and 0 < costs.step_cpu < COMPUTES * costs.step
-
-
 def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
-    """Return whether a loader is worth a change.
+    """Return whether a loader is worth a change, by the share of waiting and the range of the measured headspace.
 
-    Args:
-        share: The share of the time in which the loop waits. The wait includes work that the loop has to do
-            itself, such as taking batches out of shared memory.
-        headspace: Between which values the measured headspace is.
+    The wait includes work that the loop has to do itself, such as taking batches out of shared memory.
     """
     # Steps alone may be faster for other reasons, such as cores that workers leave to them.
     return 1 / (1 - share) >= WORTH and (headspace is None or headspace[1] >= WORTH)
@@ -374,11 +428,6 @@ def _relative_error(count: int, total: float, squares: float) -> float:
         return 1.0
     spread = max(0.0, squares / count - (total / count) ** 2) * count / (count - 1)
     return math.sqrt(spread / count) * count / total
-
-
-def usable_cores(costs: Costs, cores: float) -> float:
-    """Return how many of the cores the job can have beside the other work of the machine."""
-    return min(cores, max(costs.used, cores * costs.got))
 
 
 def _costs(loader: JobLoader) -> Costs:

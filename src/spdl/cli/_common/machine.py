@@ -136,12 +136,9 @@ DISTRIBUTIONS = ("numpy", "pillow", "simplejpeg", "torch")
 
 
 def provenance() -> dict[str, object]:
-    """Describe the machine, the software and the command of a measurement.
+    """Describe the machine, the software and the command of a measurement, as JSON can hold it.
 
-    Returns:
-        A dict that JSON can hold: `cpu` (model name), `cores` (those this process may use), `system`, `python`,
-        `versions` (of the distributions that are installed), `commit` (with `-dirty` appended if tracked files differ
-        from it; None outside a checkout of this project), `command` and `date` (UTC, ISO 8601).
+    `commit` ends with `-dirty` if tracked files differ from it, and is None outside a checkout of this project.
     """
     return {
         "cpu": _cpu_model(),

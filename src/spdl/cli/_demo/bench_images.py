@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import spdl
 from spdl.cli._common.console import INTERRUPTED, CommandError, Console, check_writable, console_beside, write_figures
 from spdl.cli._common.machine import abbreviated, provenance
-from spdl.cli._common.table import Table
 from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
-from spdl.cli._demo.comparison import Comparison, compare
+from spdl.cli._demo.comparison import Comparison, compare, comparison_figures, comparison_table, draw_chart, headline
 from spdl.cli._demo.live_run import (
     BATCHES_AHEAD,
     INTERPOLATION,
@@ -23,64 +21,8 @@ from spdl.cli._demo.live_run import (
     live_run,
     stage_table,
 )
-from spdl.cli._demo.measures import HOW_MEASURED, MEASURES, comparison_figures, comparison_table, draw_chart, headline
 from spdl.cli._demo.photos import demo_photos, list_images
 from spdl.cli._demo.turn import ImageWork
-from spdl.observe._report.document import document, heading, paragraph, picture, table
-
-
-def report_html(
-    run: LiveRun, comparison: Comparison, *, title: str, job: str, provenance: Mapping[str, object], chart: bytes | None
-) -> str:
-    """Return the whole page: chart, tables, absent loaders with reasons, and the origin of the figures."""
-    return document(title, _parts(run, comparison, job, provenance, chart))
-
-
-def _parts(
-    run: LiveRun, comparison: Comparison, job: str, provenance: Mapping[str, object], chart: bytes | None
-) -> Iterator[str]:
-    yield paragraph(job)
-    if chart is not None:
-        yield picture(chart, "The loaders side by side, as in the table below")
-    yield heading("Side by side")
-    yield _table(comparison_table(comparison))
-    yield paragraph(HOW_MEASURED, note=True)
-    for label, why in comparison.absent.items():
-        yield paragraph(f"{label} took no part: {why}")
-    yield heading("Where the time goes in spdl-turbo")
-    yield _table(stage_table(run.statistics, ""))
-    yield paragraph(run.statistics.bottleneck)
-    yield paragraph(
-        f"The live run: {run.images:,} images in {run.seconds:.2f} s, {number(run.images_per_second)} images/s"
-        f" with {several(run.workers, 'thread')}; peak memory {mebibytes(run.peak_memory_bytes)}.",
-        note=True,
-    )
-    yield heading("Every turn")
-    yield _table(_turns(comparison))
-    yield paragraph(_flat(provenance), note=True)
-
-
-def _table(shown: Table) -> str:
-    shown = shown.without_nothing()
-    return table(shown.header, shown.rows, ours=shown.highlighted)
-
-
-def _turns(comparison: Comparison) -> Table:
-    shown = Table("", ("contender", "turn", "images", *(measure.label for measure in MEASURES.values())))
-    for contender in comparison.contenders:
-        for index, turn in enumerate(contender.turns, start=1):
-            cells = (measure.cell_of_turn(turn) for measure in MEASURES.values())
-            shown.rows.append((turn.contender, str(index), f"{turn.images:,}", *cells))
-    return shown
-
-
-def _flat(provenance: Mapping[str, object]) -> str:
-    facts = {key: value for key, value in provenance.items() if not isinstance(value, dict)}
-    for value in provenance.values():
-        if isinstance(value, dict):
-            facts |= value
-    return ", ".join(f"{key} {value}" for key, value in facts.items())
-
 
 FAILURES_SHOWN = 5
 
@@ -88,15 +30,9 @@ FAILURES_SHOWN = 5
 def bench_images(options: Namespace) -> int:
     """Load a folder's images for some seconds, show where the time goes, compare, and write the reports.
 
-    Args:
-        options: The parsed command line. Its folder is searched with its sub-folders.
-
-    Returns:
-        The exit status: 0, or 130 after Ctrl-C.
-
     Raises:
         CommandError: The folder holds no image that loads, an output cannot be written, the batches do not fit into
-        memory, or the pipeline failed.
+            memory, or the pipeline failed.
     """
     console = console_beside(options.json)
     folder: Path = options.folder
@@ -112,7 +48,11 @@ def bench_images(options: Namespace) -> int:
     work = ImageWork(paths, options.batch_size, options.size)
     run = live_run(work, workers=workers, seconds=options.seconds, console=console)
     if not (run.images or run.interrupted):
-        raise CommandError(_nothing_loaded(folder, len(paths), min(run.files_read, len(paths)), run.failures))
+        path, reason = next(iter(run.failures.items()))
+        raise CommandError(
+            f"none of the first {min(run.files_read, len(paths)):,} of {several(len(paths), 'image')} in {folder} could"
+            f" be loaded, for instance {path}: {reason}. Give a folder with intact images."
+        )
     _print_live_run(run, work, console)
     comparison = None
     if not (run.interrupted or options.no_peers):
@@ -145,20 +85,8 @@ def bench_images(options: Namespace) -> int:
     }
     write_figures(options.json, figures, console)
     if comparison and comparison.contenders:
-        _write_reports(options.report, run, comparison, job, console)
+        _write_chart(options.report / "report.png", comparison, console)
     return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0
-
-
-def _nothing_loaded(folder: Path, num_images: int, num_tried: int, failures: dict[str, str]) -> str:
-    path, reason = next(iter(failures.items()))
-    what = (
-        f"the only image in {folder} could not be loaded: "
-        if num_images == 1
-        else f"none of the {num_images:,} images in {folder} could be loaded, for instance "
-        if num_tried == num_images
-        else f"none of the first {num_tried:,} of {num_images:,} images in {folder} could be loaded, for instance "
-    )
-    return f"{what}{path}: {reason}. Give a folder with intact images."
 
 
 def _check_memory(options: Namespace, workers: int) -> None:
@@ -174,7 +102,6 @@ def _check_memory(options: Namespace, workers: int) -> None:
 
 
 def _check_places(options: Namespace) -> None:
-    """Refuse outputs that cannot be written, before the run rather than after it."""
     check_writable(options.json)
     if not options.no_peers:
         try:
@@ -216,23 +143,15 @@ def _print_live_run(run: LiveRun, work: ImageWork, console: Console) -> None:
         console.print("interrupted: the figures cover the run up to then")
 
 
-def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str, console: Console) -> None:
-    html, png = folder / "report.html", folder / "report.png"
-    title = headline(comparison)
+def _write_chart(file: Path, comparison: Comparison, console: Console) -> None:
     # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        chart = draw_chart(comparison, title)
+        file.write_bytes(draw_chart(comparison, headline(comparison)))
     except ImportError:
-        chart = None
-    page = report_html(run, comparison, title=title, job=job, provenance=provenance(), chart=chart)
-    html.write_text(page, encoding="utf-8")
-    console.print(f"wrote {html}")
-    if chart is None:
-        console.print(f"did not write {png}: drawing the chart needs matplotlib (pip install 'spdl-turbo[demo]')")
+        console.print(f"did not write {file}: drawing the chart needs matplotlib (pip install 'spdl-turbo[demo]')")
     else:
-        png.write_bytes(chart)
-        console.print(f"wrote {png}")
+        console.print(f"wrote {file}")
 
 
 def demo(options: Namespace) -> int:

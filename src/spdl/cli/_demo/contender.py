@@ -16,39 +16,22 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    Load = Callable[["ContenderJob"], Iterator[int]]
+    Load = Callable[["Job"], Iterator[int]]
     """A function that runs a job and yields the number of images in each batch."""
 
 
-class ContenderJob(TypedDict):
-    """The job of every contender: these images, resized alike, for the given seconds."""
-
-    contender: str
-    paths: list[str]
-    batch_size: int
-    size: int
-    workers: int
-    seconds: float
-
-
-class Figures(TypedDict):
-    """The figures of one turn."""
-
-    contender: str
-    images: int
-    seconds: float
-    cpu_seconds: float
-    first_batch_seconds: float
+# The paths of the images, how many are in a batch, how large they become, how many workers and for how many seconds.
+Job = dict[str, Any]
 
 
 def spdl_turbo() -> tuple[str, Load]:
     """Prepare this package, with exactly the pipeline of the live run."""
     job_module = import_module("spdl.cli._demo.live_run")
 
-    def load(job: ContenderJob) -> Iterator[int]:
+    def load(job: Job) -> Iterator[int]:
         source = _batches(job["paths"], job)
         pipeline = job_module.images_pipeline(source, job_module.LoadImages(job["size"]), job["workers"])
         with pipeline.auto_stop():
@@ -59,7 +42,6 @@ def spdl_turbo() -> tuple[str, Load]:
 
 
 def torch_dataloader() -> tuple[str, Load]:
-    """Prepare PyTorch's DataLoader with Pillow, whose worker processes decode, resize and collate."""
     torch = import_module("torch")
     data = import_module("torch.utils.data")
     numpy = import_module("numpy")
@@ -80,7 +62,7 @@ def torch_dataloader() -> tuple[str, Load]:
             # A copy, because torch warns about Pillow's read-only memory.
             return torch.from_numpy(numpy.array(padded))
 
-    def load(job: ContenderJob) -> Iterator[int]:
+    def load(job: Job) -> Iterator[int]:
         loader = data.DataLoader(
             Images(job["paths"], job["size"]),
             batch_sampler=_batches(range(len(job["paths"])), job),
@@ -98,7 +80,7 @@ def spdl_reference() -> tuple[str, Load]:
     io = import_module("spdl.io")
     pipeline_module = import_module("spdl.pipeline")
 
-    def load(job: ContenderJob) -> Iterator[int]:
+    def load(job: Job) -> Iterator[int]:
         # The reference's default: bicubic, the aspect ratio kept, padded with black.
         filter_desc = io.get_video_filter_desc(scale_width=job["size"], scale_height=job["size"])
 
@@ -124,7 +106,7 @@ def spdl_reference() -> tuple[str, Load]:
     return f"spdl {version('spdl')} (reference)", load
 
 
-def _batches(items: Any, job: ContenderJob) -> Iterator[Any]:
+def _batches(items: Any, job: Job) -> Iterator[Any]:
     """Yield slices of the folder, pass after pass, until the time is over. Every contender finishes its last slices."""
     deadline = time.monotonic() + job["seconds"]
     while True:
@@ -139,7 +121,7 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _measure(name: str, batches: Iterator[int]) -> Figures:
+def _measure(name: str, batches: Iterator[int]) -> dict[str, Any]:
     images = 0
     first_batch = 0.0
     last_batch = 0.0
@@ -151,11 +133,12 @@ def _measure(name: str, batches: Iterator[int]) -> Figures:
         images += num_images
     # The loop has ended, so the workers have been shut down and waited for. Their time is in the sum.
     cpu = _cpu_seconds() - cpu_before
-    return Figures(contender=name, images=images, seconds=last_batch, cpu_seconds=cpu, first_batch_seconds=first_batch)
+    seconds = {"seconds": last_batch, "cpu_seconds": cpu, "first_batch_seconds": first_batch}
+    return {"contender": name, "images": images, **seconds}
 
 
 def _run() -> None:
-    job: ContenderJob = json.loads(Path(sys.argv[1]).read_text())
+    job = json.loads(Path(sys.argv[1]).read_text())
     prepare = {"spdl-turbo": spdl_turbo, "torch": torch_dataloader, "reference": spdl_reference}[job["contender"]]
     name, load = prepare()
     print(json.dumps(_measure(name, load(job))), flush=True)

@@ -16,8 +16,7 @@ import numpy as np
 from spdl._cores import available_cores
 from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.machine import cpu_seconds, peak_memory
-from spdl.cli._common.table import Table
-from spdl.cli._common.text import number, share
+from spdl.cli._common.text import Table, number, share
 from spdl.cli._profile.subject import describe
 
 # Importing a native class loads the native part now, so that the first batch does not wait for it.
@@ -26,7 +25,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
 if TYPE_CHECKING:
     from spdl.cli._demo.turn import ImageWork
-    from spdl.pipeline import PipelineStatistics, StageStatistics
+    from spdl.pipeline import PipelineStatistics
 
     Show = Callable[[int, PipelineStatistics], None]
 
@@ -38,7 +37,6 @@ BATCHES_AHEAD = 3
 
 
 def default_threads() -> int:
-    """Return how many threads decode by default: one per core that this process may use."""
     return max(1, int(available_cores()))
 
 
@@ -54,12 +52,9 @@ def images_pipeline(source: Iterable[Sequence[str]], load: LoadImages, workers: 
 
 
 class LoadImages:
-    """The decoding stage: one native call per batch. It remembers the files that would not load.
+    """The decoding stage: one native call per batch. It remembers the files that would not load, and why.
 
-    Attributes:
-        failures: The reason for each file that failed, by path.
-        num_read: Files tried so far. A file that is read in several passes counts in each.
-        num_failed: Files of `num_read` that failed.
+    `num_read` and `num_failed` count a file that is read in several passes each time.
     """
 
     def __init__(self, size: int) -> None:
@@ -72,12 +67,7 @@ class LoadImages:
     def __call__(self, paths: Sequence[str]) -> CPUBuffer | None:
         try:
             batch = load_image_batch(
-                paths,
-                width=self._size,
-                height=self._size,
-                mode=RESIZE_MODE,
-                interpolation=INTERPOLATION,
-                strict=False,
+                paths, width=self._size, height=self._size, mode=RESIZE_MODE, interpolation=INTERPOLATION, strict=False
             )
         except RuntimeError as error:
             # No file of the batch loaded. None leaves the batch out; its files are reported with the others at the end.
@@ -102,25 +92,19 @@ def _why_not(path: str, error: RuntimeError) -> str:
     raise error
 
 
-class PassesOverFolder:
-    """The source: the folder's paths in batches, pass after pass, until the time is over. It yields at least one batch.
+def passes_over_folder(
+    paths: Sequence[str], batch_size: int, seconds: float, load: LoadImages
+) -> Iterator[Sequence[str]]:
+    """Yield the folder's paths in batches, pass after pass, until the time is over: at least one batch.
 
     Files that have failed are left out of later passes.
     """
-
-    def __init__(self, paths: Sequence[str], batch_size: int, seconds: float, load: LoadImages) -> None:
-        self._paths = paths
-        self._batch_size = batch_size
-        self._seconds = seconds
-        self._load = load
-
-    def __iter__(self) -> Iterator[list[str]]:
-        deadline = time.monotonic() + self._seconds
-        while paths := [path for path in self._paths if path not in self._load.failures]:
-            for start in range(0, len(paths), self._batch_size):
-                yield paths[start : start + self._batch_size]
-                if time.monotonic() > deadline:
-                    return
+    deadline = time.monotonic() + seconds
+    while paths := [path for path in paths if path not in load.failures]:
+        for start in range(0, len(paths), batch_size):
+            yield paths[start : start + batch_size]
+            if time.monotonic() > deadline:
+                return
 
 
 def count_images(batch: CPUBuffer) -> int:
@@ -138,19 +122,8 @@ SECONDS_OF_NOW = 1.0
 class LiveRun:
     """The measurements of the live run.
 
-    Attributes:
-        workers: Threads that decoded.
-        images: Images delivered, counted in the arrays.
-        batches: Batches delivered.
-        files_read: Files tried. A file that was read in several passes counts in each.
-        files_failed: Files of `files_read` that failed.
-        failures: The reason for each file that failed, by path.
-        seconds: From the start of the pipeline to its last batch.
-        first_batch_seconds: From the start of the pipeline to its first batch.
-        cpu_seconds: CPU time of the process in `seconds`.
-        peak_memory_bytes: The most memory that the process held up to the end.
-        statistics: The pipeline's own statistics.
-        interrupted: Whether Ctrl-C ended the run early.
+    A file that was read in several passes counts in each. `seconds` and `first_batch_seconds` are from the pipeline's
+    start to its last and first batch.
     """
 
     workers: int
@@ -168,16 +141,13 @@ class LiveRun:
 
     @property
     def images_per_second(self) -> float:
-        """Images delivered per second of the run."""
         return self.images / self.seconds if self.seconds else 0.0
 
     @property
     def cpu_seconds_per_image(self) -> float:
-        """CPU seconds per image; 0 if no image was delivered."""
         return self.cpu_seconds / self.images if self.images else 0.0
 
     def figures(self) -> dict[str, object]:
-        """Return all of it for JSON."""
         own = {name: value for name, value in vars(self).items() if name != "statistics"}
         return {
             **own,
@@ -198,7 +168,7 @@ def live_run(work: ImageWork, *, workers: int, seconds: float, console: Console)
         CommandError: The pipeline failed.
     """
     load = LoadImages(work.size)
-    pipeline = images_pipeline(PassesOverFolder(work.paths, work.batch_size, seconds, load), load, workers)
+    pipeline = images_pipeline(passes_over_folder(work.paths, work.batch_size, seconds, load), load, workers)
     images = batches = 0
     first_batch = last_batch = 0.0
     interrupted = False
@@ -238,7 +208,6 @@ def live_run(work: ImageWork, *, workers: int, seconds: float, console: Console)
 
 
 def stage_table(statistics: PipelineStatistics, title: str) -> Table:
-    """Return the table of the stages: their rate, how busy they are, and how full their input queues are."""
     header = ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed")
     table = Table(title, header, rare=("dropped", "failed"))
     for stage in statistics.stages:
@@ -249,7 +218,7 @@ def stage_table(statistics: PipelineStatistics, title: str) -> Table:
                 f"{stage.num_completed:,}",
                 number(stage.items_per_second),
                 share(stage.busy_share),
-                _queue_fill(stage),
+                f"{share(stage.queue_fill)} of {stage.queue_capacity}" if stage.queue_capacity else "-",
                 str(stage.num_dropped),
                 str(stage.num_failed),
             )
@@ -257,13 +226,10 @@ def stage_table(statistics: PipelineStatistics, title: str) -> Table:
     return table
 
 
-def _queue_fill(stage: StageStatistics) -> str:
-    return f"{share(stage.queue_fill)} of {stage.queue_capacity}" if stage.queue_capacity else "-"
-
-
 @contextmanager
 def _moving_table(console: Console) -> Iterator[Show]:
     from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     recent = deque([(0.0, 0)])
     with Live(console=console.rich, auto_refresh=False, transient=True) as live:
@@ -278,7 +244,7 @@ def _moving_table(console: Console) -> Iterator[Show]:
             since, before = recent[0]
             average, now = images / elapsed, (images - before) / (elapsed - since)
             title = f"{elapsed:5.1f} s   {images:,} images   {number(average)} images/s   now {number(now)} images/s"
-            live.update(stage_table(statistics, title).rich(live.console.width), refresh=True)
+            live.update(Text(stage_table(statistics, title).plain(live.console.width)), refresh=True)
 
         yield show
 

@@ -8,16 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import venv
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, TYPE_CHECKING, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from spdl._files import cache_folder, only_one
 from spdl.cli._common.machine import PipError, abbreviated, pip, session_memory
@@ -39,14 +38,7 @@ class PeerUnavailable(Exception):  # noqa: N818 (a situation that is reported, n
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment that a contender runs in.
-
-    Attributes:
-        contender: The contender's key in the contender program.
-        label: The contender's name in tables.
-        worker: The kind of its workers: a thread or a process.
-        command: The command that starts the interpreter, with options.
-    """
+    """The interpreter of a contender with options, its key in the contender program, and its name in tables."""
 
     contender: str
     label: str
@@ -61,10 +53,6 @@ def own_environment() -> Environment:
 
 def torch_environment(console: Console, *, install: bool) -> Environment:
     """Return an environment with PyTorch and Pillow: the current one if it has them, else a separate one.
-
-    Args:
-        console: The console for messages about slow steps.
-        install: Whether to make the separate one if it is missing.
 
     Raises:
         PeerUnavailable: PyTorch is missing and shall not be installed, or cannot be, or only with gigabytes of CUDA
@@ -99,12 +87,8 @@ def made_environment(
 ) -> Path:
     """Return the interpreter of a named environment in the cache. Make it if it is missing, outdated or half-made.
 
-    Args:
-        name: The name of the environment.
-        requirements: Its packages, the contender's first. If they change, the environment is made again.
-        console: The console for messages about slow steps.
-        install: Installs the requirements for that interpreter, if this takes more than pip alone.
-        refusal: Why the environment is not made if it is missing; empty if it is.
+    The requirements name the contender first; if they change, the environment is made again. `install` installs them,
+    if this takes more than pip alone. With a refusal, a missing environment is not made.
 
     Raises:
         PeerUnavailable: The environment cannot or shall not be made.
@@ -132,7 +116,6 @@ def made_environment(
 
 
 def install_all(python: Path, requirements: Sequence[str]) -> None:
-    """Let pip install the requirements and their dependencies for that interpreter."""
     pip("--python", str(python), "install", *requirements)
 
 
@@ -162,37 +145,20 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class ImageWork:
-    """The work of every contender in every turn.
-
-    Attributes:
-        paths: The paths of the images.
-        batch_size: Images per batch.
-        size: Width and height of each image.
-    """
-
     paths: Sequence[str]
     batch_size: int
     size: int
 
 
 class Turn(NamedTuple):
-    """The result of one turn.
-
-    Attributes:
-        contender: The contender's name and version, as it reports them.
-        images: Images delivered.
-        seconds: Seconds from the start of its workers to the last batch.
-        cpu_seconds: User and system time of the process and its children, their start and end included.
-        first_batch_seconds: Seconds from the start of its workers to the first batch.
-        peak_memory: The most memory that its processes held together, in bytes. None if the system does not report it.
-    """
+    """The result of one turn. Times are from the start of its workers; CPU time includes their start and end."""
 
     contender: str
     images: int
     seconds: float
     cpu_seconds: float
     first_batch_seconds: float
-    peak_memory: int | None
+    peak_memory: int | None  # Of all processes together.
 
 
 class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an error)
@@ -200,26 +166,13 @@ class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an
 
 
 def take_turn(environment: Environment, work: ImageWork, *, workers: int, seconds: float) -> Turn:
-    """Run a contender once.
-
-    Args:
-        environment: The contender and its environment.
-        work: The work to do.
-        workers: Threads or processes that it uses.
-        seconds: Seconds in which it begins new batches. Those begun are finished.
+    """Run a contender once. After these seconds it begins no new batches, and finishes those begun.
 
     Raises:
         TurnFailed: The contender failed, delivered nothing or exceeded its time.
     """
     with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as said, TemporaryFile() as complaints:
-        job = contender.ContenderJob(
-            contender=environment.contender,
-            paths=list(work.paths),
-            batch_size=work.batch_size,
-            size=work.size,
-            workers=workers,
-            seconds=seconds,
-        )
+        job = {**asdict(work), "contender": environment.contender, "workers": workers, "seconds": seconds}
         job_file = Path(folder, "job.json")
         job_file.write_text(json.dumps(job))
         with subprocess.Popen(
@@ -232,15 +185,13 @@ def take_turn(environment: Environment, work: ImageWork, *, workers: int, second
         ) as process:
             patience = 2 * seconds + PATIENCE
             try:
-                with _Scales(process.pid) as scales:
-                    status = process.wait(patience)
+                status, peak = _weighed(process, patience)
             except subprocess.TimeoutExpired:
                 raise TurnFailed(f"it took longer than {patience:g} s") from None
             finally:
                 _kill(process)
         try:
-            figures: contender.Figures = json.loads(_last_line(said))
-            turn = Turn(**figures, peak_memory=scales.peak)
+            turn = Turn(**json.loads(_last_line(said)), peak_memory=peak)
         except (ValueError, TypeError) as error:
             raise TurnFailed(_last_line(complaints) or f"it ended without a result (exit status {status})") from error
     if not turn.images:
@@ -248,31 +199,22 @@ def take_turn(environment: Environment, work: ImageWork, *, workers: int, second
     return turn
 
 
-class _Scales:
-    """Measures a session's memory again and again, from outside, so that this costs the contender nothing."""
+def _weighed(process: subprocess.Popen[bytes], patience: float) -> tuple[int, int | None]:
+    """Wait for a process, and return its status and the most memory that its session held.
 
-    def __init__(self, session: int) -> None:
-        self.peak: int | None = None
-        self._session = session
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._weigh, name="spdl-scales", daemon=True)
-
-    def _weigh(self) -> None:
-        pause = SHORTEST_PAUSE
-        while not self._ended.wait(pause):
-            before = time.thread_time()
-            memory = session_memory(self._session)
-            if memory is not None:
-                self.peak = max(self.peak or 0, memory)
-            pause = max(SHORTEST_PAUSE, (time.thread_time() - before) / SHARE_OF_WEIGHING)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+    The memory is measured again and again, from outside, so that this costs the contender nothing.
+    """
+    peak: int | None = None
+    pause, deadline = SHORTEST_PAUSE, time.monotonic() + patience
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(pause), peak
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(process.args, patience)
+        before = time.thread_time()
+        if (memory := session_memory(process.pid)) is not None:
+            peak = max(peak or 0, memory)
+        pause = max(SHORTEST_PAUSE, (time.thread_time() - before) / SHARE_OF_WEIGHING)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

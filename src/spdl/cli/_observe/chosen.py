@@ -30,7 +30,7 @@ COMMAND_WIDTH = 40
 
 
 def rank_of(pipeline: ObservedPipeline) -> str:
-    """Return the rank of a pipeline's process in its job; empty if its launcher has not told any."""
+    """Return the rank of a pipeline's process in its job; empty without one."""
     ranks = pipeline.head.ranks
     return ranks.get("RANK", ranks.get("LOCAL_RANK", ""))
 
@@ -90,14 +90,6 @@ def process_of_thread(number: int) -> int:
             if line.startswith("Tgid:"):
                 return int(line.split()[1])
     return number
-
-
-def of_descendants(pid: int) -> list[ObservedPipeline]:
-    """Return the pipelines that run in what a process has started, itself or through others."""
-    running = _running()
-    of_process = {each.head.pid for each in running}
-    descendants = {each for each in of_process if pid in ancestors(each)}
-    return [each for each in running if each.head.pid in descendants]
 
 
 def of_ancestor(pid: int) -> list[ObservedPipeline]:
@@ -216,7 +208,9 @@ def pipelines_of(pid: int | None) -> list[ObservedPipeline]:
     The user who started a job knows the number of `torchrun`, of a shell or of `timeout`, and not the ranks' numbers.
     """
     found = find_pipelines(pid)
-    return found if found or pid is None else of_descendants(pid)
+    if found or pid is None:
+        return found
+    return [each for each in _running() if pid in ancestors(each.head.pid)]
 
 
 def chosen(pid: int | None) -> list[ObservedPipeline]:

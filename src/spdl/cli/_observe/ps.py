@@ -8,8 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
-from spdl.cli._common.table import Table
-from spdl.cli._common.text import number, printable, shortened
+from spdl.cli._common.text import Table, number, printable, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, place_of, rank_of, why_none
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.seen import is_stopped

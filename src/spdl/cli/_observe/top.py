@@ -7,13 +7,11 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import FAILED, CommandError, Console
-from spdl.cli._common.table import Table
-from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
+from spdl.cli._common.text import Table, duration, mebibytes, number, printable, share, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, pipelines_of, rank_of, to_follow
 from spdl.observe import PageError, verdict
 from spdl.observe._window.watch import Watched, watch_epochs, window_of_all
@@ -33,12 +31,8 @@ if TYPE_CHECKING:
 def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest: float) -> list[Watched]:
     """Return the work of each pipeline over the same time. Similar pipelines that follow an ended one count for it.
 
-    Pipelines that have only begun, or end during that time, are left out.
-
-    Args:
-        pipelines: The pipelines.
-        seconds: How long to watch.
-        longest: How long that may take if one ends and another follows.
+    Pipelines that have only begun, or end during that time, are left out. If one ends and another follows, this takes
+    `longest` seconds at most.
     """
     given_up = Event()
     claims, claimed = Lock(), {pipeline.path for pipeline in pipelines}
@@ -50,7 +44,9 @@ def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest:
     def claim(pipeline: ObservedPipeline) -> bool:
         """Return whether no other thread watches a pipeline: several of a process may be alike."""
         with claims:
-            return _added(claimed, pipeline.path)
+            is_new = pipeline.path not in claimed
+            claimed.add(pipeline.path)
+            return is_new
 
     def watched(pipeline: ObservedPipeline) -> Watched | None:
         try:
@@ -67,52 +63,34 @@ def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest:
     return [each for each in found if each is not None]
 
 
-def _added(paths: set[Path], path: Path) -> bool:
-    if path in paths:
-        return False
-    paths.add(path)
-    return True
-
-
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
 # Counters that only some pipelines have, per second, after these.
 _RARE = tuple(f"{shown.column}/s" for shown in SHOWN.values())
 
-ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
-"""The columns that remain where a terminal has no room for more."""
+# The columns that remain where a terminal has no room for more.
+_ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
 
 
-def frame_tables(seen: Seen) -> list[Table]:
-    return [_table(watched) for watched in seen]
-
-
-def frame_lines(seen: Seen) -> list[str]:
-    lines = []
+def frame_lines(seen: Seen) -> Iterator[str]:
     for watched in seen:
         pipeline, window = watched.pipelines[-1], window_of_all(watched)
         stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in window.stages)
         name = f"{command_of(pipeline)} {_process(pipeline)}"
-        lines.append(f"{name}  {number(window.delivered)} items/s, {_waits(window)}  ({stages})")
-    return lines
+        yield f"{name}  {number(window.delivered)} items/s, {_waits(window)}  ({stages})"
 
 
-def frame_json(seen: Seen) -> list[dict[str, Any]]:
-    """Return the window of each pipeline, and the verdict on it, as JSON has them."""
-    found = []
+def frame_json(seen: Seen) -> Iterator[dict[str, Any]]:
     for watched in seen:
         pipeline, window = watched.pipelines[-1], window_of_all(watched)
-        found.append(
-            {
-                "pid": pipeline.head.pid,
-                "pipeline": pipeline.head.pipeline,
-                "rank": rank_of(pipeline),
-                "command": command_of(pipeline),
-                "state": pipeline.state(),
-                **dataclasses.asdict(window),
-                "verdict": verdict_json(verdict(window)),
-            }
-        )
-    return found
+        yield {
+            "pid": pipeline.head.pid,
+            "pipeline": pipeline.head.pipeline,
+            "rank": rank_of(pipeline),
+            "command": command_of(pipeline),
+            "state": pipeline.state(),
+            **dataclasses.asdict(window),
+            "verdict": verdict_json(verdict(window)),
+        }
 
 
 def verdict_json(found: Verdict) -> dict[str, Any]:
@@ -223,10 +201,10 @@ def top(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace, console: Console, seen: Sequence[Watched]) -> None:
     if options.json:
-        print(json.dumps(frame_json(seen)), flush=True)
+        print(json.dumps(list(frame_json(seen))), flush=True)
     elif options.once or console.rich is not None:
-        for table in frame_tables(seen):
-            console.table(table)
+        for watched in seen:
+            console.table(_table(watched))
     else:
         for line in frame_lines(seen):
             console.print(line)
@@ -234,30 +212,25 @@ def _show(options: argparse.Namespace, console: Console, seen: Sequence[Watched]
 
 def _show_live(pid: int | None, interval: float, console: rich.console.Console) -> None:
     from rich.live import Live  # noqa: PLC0415
-
-    with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND) as live:
-        for windows in _windows(pid, interval):
-            live.update(_fitting(frame_tables(windows), console))
-
-
-def _fitting(tables: Sequence[Table], console: rich.console.Console) -> rich.console.Group:
-    """Return as much of the tables as the height of the terminal has room for, and say what is left out."""
-    from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    width = console.width
-    drawn = Group(*(table.rich(width) for table in tables))
-    if _fits(drawn, console):
-        return drawn
-    left_out = Text(_COLUMNS_LEFT_OUT, style="dim italic")
-    drawn = Group(*(table.only(ESSENTIAL).rich(width) for table in tables), left_out)
-    if _fits(drawn, console):
-        return drawn
-    return Group(*(table.summary(width) for table in tables), Text(_STAGES_LEFT_OUT, style="dim italic"))
+    with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND) as live:
+        for seen in _windows(pid, interval):
+            live.update(Text(_fitting([_table(watched) for watched in seen], console.width, console.height)))
 
 
-def _fits(drawn: rich.console.Group, console: rich.console.Console) -> bool:
-    return len(console.render_lines(drawn, pad=False)) <= console.height
+def _fitting(tables: Sequence[Table], width: int, height: int) -> str:
+    """Return as much of the tables as a terminal has room for, and say what is left out."""
+    for shown in tables, [_essential(table) for table in tables]:
+        text = "\n\n".join(table.plain(width) for table in shown)
+        left_out = "" if shown is tables else f"\n{_COLUMNS_LEFT_OUT}"
+        if text.count("\n") + left_out.count("\n") < height:
+            return text + left_out
+    return "\n\n".join([*(table.summary(width) for table in tables), _STAGES_LEFT_OUT])
+
+
+def _essential(table: Table) -> Table:
+    return table.only(index for index, heading in enumerate(table.header) if heading in _ESSENTIAL)
 
 
 def _windows(pid: int | None, interval: float) -> Iterator[list[Watched]]:

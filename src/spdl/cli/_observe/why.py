@@ -30,15 +30,7 @@ _LEAST_ITEMS = 8
 
 
 class TriedRemedy(NamedTuple):
-    """The result of a remedy.
-
-    Attributes:
-        seconds: How long it was tried.
-        before: Items per second before.
-        after: Items per second while it was in force.
-        gain: How many times more that is. None if there were too few items.
-        error: Why it was not tried; empty if it was.
-    """
+    """Items per second before and with a remedy; no gain if there were too few, and an error if it was not tried."""
 
     seconds: float
     before: float = 0.0
@@ -47,7 +39,6 @@ class TriedRemedy(NamedTuple):
     error: str = ""
 
     def sentence(self) -> str:
-        """Return it in words."""
         if self.error:
             return f"Not tried: {self.error}."
         if self.gain is None:
@@ -106,10 +97,7 @@ _NEXT_SECONDS = 1.0
 
 
 def why(options: argparse.Namespace) -> int:
-    """Say what limits the pipelines of a process, or of all ranks of a job.
-
-    Returns:
-        The exit status of the greatest number among the verdicts.
+    """Say what limits the pipelines of a process, or of all ranks of a job. Return the greatest status of a verdict.
 
     Raises:
         CommandError: There is no such pipeline.
@@ -150,7 +138,7 @@ def why(options: argparse.Namespace) -> int:
             console.print(tried.sentence())
         for line in together:
             console.print(line)
-    return max(KINDS[each.kind].status for _, each in verdicts)
+    return max(KINDS[each.kind] for _, each in verdicts)
 
 
 def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:

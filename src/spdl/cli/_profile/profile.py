@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 def profile(options: Namespace) -> int:
-    """Profile the pipeline that the command line names, and print a table and a recommendation.
-
-    Returns:
-        The exit status: 0, or 130 after Ctrl-C, when it prints the measurements up to then.
+    """Profile the pipeline that the command line names. After Ctrl-C, print the measurements up to then.
 
     Raises:
         CommandError: There is no such pipeline, it has no stages, it failed, or the file for the figures cannot be

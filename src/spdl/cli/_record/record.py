@@ -4,35 +4,205 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from spdl._trace_file import join_traces
-from spdl.cli._common.console import FAILED, CommandError, say
-from spdl.cli._common.text import several
-from spdl.cli._record.output import UnwrittenError, check_output, writing
+from spdl._files import replaced
+from spdl._trace_file import join_traces, trace_content
+from spdl.cli._common.console import BAD_INPUT, FAILED, CommandError, say
+from spdl.cli._common.program import run_program
+from spdl.cli._common.text import several, shortened
+from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, only_process, pipelines_of
+from spdl.observe._trace.ask import AskedAlreadyError, ProcessRequest, RecordingError
 from spdl.observe._trace.folder import SUFFIX
+from spdl.observe._trace.messages import MOST_SECONDS
+from spdl.observe._window.seen import is_stopped
 from spdl.pipeline._declare.defaults import TRACE_FOLDER
+from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from spdl.observe import ObservedPipeline
 
-# The exit status of shells for a program that cannot be run, and for one that does not exist.
-_CANNOT_RUN, _NOT_FOUND = 126, 127
-_SIGNALLED = 128
+
+class UnwrittenError(CommandError):
+    """Raised if a file could not be written."""
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before the program has run for an hour.
+
+    Raises:
+        CommandError: There can be no such file.
+    """
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.json.gz'}")
+    if path.exists() and not path.is_file():
+        raise CommandError(
+            f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.json.gz"
+        )
+    with _about(path, BAD_INPUT):
+        tempfile.TemporaryFile(dir=path.parent).close()
+        if path.exists():
+            os.close(os.open(path, os.O_WRONLY))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Yield what the content of the trace is written to.
+
+    Raises:
+        UnwrittenError: The file cannot be written.
+    """
+    with _about(path, FAILED), replaced(path) as file, trace_content(path, file) as content:
+        yield content
+
+
+@contextmanager
+def _about(path: Path, exit_status: int) -> Iterator[None]:
+    # The user named the file, and does not know its temporary name.
+    try:
+        yield
+    except OSError as error:
+        raise UnwrittenError(
+            f"{path} cannot be written ({error.strerror}): name a file in a folder that is there and that you may write"
+            " to",
+            exit_status=exit_status,
+        ) from error
+
+
+# How long it is recorded, and how long its answer is waited for, unless the user says something else.
+_SECONDS, _WAIT = 5.0, 10.0
+
+
+def record_process(options: Namespace) -> int:
+    """Record a process for some seconds, or until Ctrl-C, and write the trace.
+
+    Raises:
+        CommandError: The trace could not be made. The message has the reason.
+    """
+    pid: int = options.pid
+    seconds = _SECONDS if options.seconds is None else options.seconds
+    wait = _WAIT if options.wait is None else options.wait
+    if seconds > MOST_SECONDS:
+        raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
+    check_output(options.output)
+    pipeline = _pipeline_of(pid)
+    pid = pipeline.head.pid
+    try:
+        with ProcessRequest(pipeline.head, pipeline.path.parent) as request:
+            number = _begin(request, pipeline, seconds, wait)
+            (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
+            # Before it is said that Ctrl-C may be pressed.
+            with _interrupt_stops(request):
+                say(
+                    f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
+                    " Ctrl-C ends it earlier"
+                )
+                with writing(options.output) as content:
+                    only_latest = request.receive(content, seconds)
+    except AskedAlreadyError as error:
+        raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
+    except RecordingError as error:
+        raise CommandError(str(error), exit_status=FAILED) from error
+    if only_latest:
+        say(
+            f"more happened than is kept: the trace has the latest {only_latest:,} slices, and as many values of"
+            " counters. To see all, record for a shorter time"
+        )
+    say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
+    return 0
+
+
+def _pipeline_of(pid: int) -> ObservedPipeline:
+    """Return a pipeline that can be asked: of a process, or else of the only one of those that it has started."""
+    if not pipelines_of(pid) and (why := _why_none(pid)):
+        raise CommandError(why, exit_status=FAILED)
+    pipelines = chosen(pid)
+    pid = only_process(pid, pipelines)
+    pipeline = next((each for each in pipelines if each.state() != "killed"), None)
+    if pipeline is None:
+        raise CommandError(
+            f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` tell what it did at last",
+            exit_status=FAILED,
+        )
+    # In another container, another process may have that number here.
+    if pipeline.head.pid_namespace == pid_namespace() and is_stopped(pid):
+        raise CommandError(
+            f"process {pid} is stopped, by a signal or a debugger; `kill -CONT {pid}` lets it go on", exit_status=FAILED
+        )
+    return pipeline
+
+
+def _why_none(pid: int) -> str:
+    """Return why a process shows no pipeline, if that is known."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        if folder.stat().st_uid != os.geteuid():
+            return f"process {pid} belongs to another user, and only that user can record it"
+        settings = (folder / "environ").read_bytes().split(b"\0")
+    except FileNotFoundError:
+        return f"there is no process {pid}; `spdl ps` lists those that run pipelines"
+    except OSError:
+        return ""
+    if b"SPDL_OBSERVE=0" in settings:
+        return (
+            f"process {pid} was started with SPDL_OBSERVE=0, so nothing can be asked of it;"
+            " `spdl record -- PROGRAM ...` records a program from its start"
+        )
+    return ""
+
+
+def _begin(request: ProcessRequest, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
+    pid = pipeline.head.pid
+    try:
+        return request.begin({"seconds": seconds}, within=wait, is_gone=lambda: _is_gone(pipeline))
+    except TimeoutError:
+        raise CommandError(
+            f"process {pid} has not answered within {wait:g} s: its pipelines do nothing. They hang, are all in long"
+            f" calls, or wait for a training step that takes long. `spdl stack {pid}` shows where its threads are, and"
+            " `--wait S` waits longer",
+            exit_status=FAILED,
+        ) from None
+
+
+def _is_gone(pipeline: ObservedPipeline) -> bool:
+    head = pipeline.head
+    if head.started_ticks and head.pid_namespace == pid_namespace():
+        return started_ticks(head.pid) != head.started_ticks
+    return pipeline.state() == "killed"
+
+
+@contextmanager
+def _interrupt_stops(request: ProcessRequest) -> Iterator[None]:
+    # The first Ctrl-C ends the recording, and what was recorded is written. The second one gives it up.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        request.stop()
+
+    previous = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+# A terminal sends Ctrl-C to the program as well. What it does then is its own business, and its trace is written after.
+_PASSED_ON = ("SIGINT", "SIGTERM")
 
 
 def record_program(options: Namespace) -> int:
-    """Run the program that the command line names, and write one trace of all its processes.
-
-    Returns:
-        The exit status of the program; 128 and the number of the signal if one has ended it.
+    """Run the program that the command line names, write one trace of all its processes, and return its exit status.
 
     Raises:
         CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline. If the
@@ -45,7 +215,7 @@ def record_program(options: Namespace) -> int:
         )
     check_output(options.output)
     with tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
-        status = _run(command, folder)
+        status = run_program(command, {TRACE_FOLDER: folder}, _PASSED_ON)
         parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
         if not parts:
             raise CommandError(
@@ -64,55 +234,8 @@ def record_program(options: Namespace) -> int:
     return status
 
 
-def _run(command: Sequence[str], folder: str) -> int:
-    with _signals_left_to_the_program() as begin:
-        try:
-            process = begin(command, {**os.environ, TRACE_FOLDER: folder})
-        except FileNotFoundError as error:
-            raise CommandError(f"there is no program {command[0]}", exit_status=_NOT_FOUND) from error
-        except OSError as error:
-            raise CommandError(f"{command[0]}: {error.strerror}", exit_status=_CANNOT_RUN) from error
-        status = process.wait()
-    return status if status >= 0 else _SIGNALLED - status
-
-
-@contextmanager
-def _signals_left_to_the_program() -> Iterator[Callable[[Sequence[str], dict[str, str]], subprocess.Popen[bytes]]]:
-    """Let the program decide the meaning of Ctrl-C and SIGTERM. Its trace is written afterwards."""
-    process: subprocess.Popen[bytes] | None = None
-
-    def begin(command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        nonlocal process
-        process = subprocess.Popen(command, env=environment)
-        return process
-
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        if process is None:
-            raise SystemExit(_SIGNALLED + number)
-        process.send_signal(number)
-
-    # A terminal sends Ctrl-C to both. If the signal were ignored, the program would ignore it, too.
-    handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: pass_on}
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield begin
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
 def record(options: Namespace) -> int:
-    """Record the program or the process that the command line names.
-
-    Returns:
-        The exit status of the program; 0 for a process.
-
-    Raises:
-        CommandError: The trace could not be made. The message has the reason.
-    """
     if options.pid is not None:
-        from spdl.cli._record.process import record_process  # noqa: PLC0415 - a program needs none of it.
-
         return record_process(options)
     for name in ("seconds", "wait"):
         if getattr(options, name) is not None:

@@ -9,10 +9,10 @@ from spdl._check import refuse
 from spdl._not_here import require
 from spdl.observe._export.observed import Observables, UntilClosed, check_observed, read
 
-from .metrics import METRICS
+from .observed import METRICS
 
 if TYPE_CHECKING:
-    from .metrics import Metric
+    from .observed import Metric
 
 
 # The names of labels here.

@@ -1,18 +1,18 @@
-"""The metrics of pipelines in Prometheus' text format: as a str, and as a file for the node exporter."""
+"""The metrics of pipelines in Prometheus' text format: as a str, a file for the node exporter, and a web server."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_path, check_seconds
+from spdl._check import check_int, check_path, check_seconds, check_str
 from spdl._files import replaced
 from spdl._not_here import require
 from spdl.observe._export.observed import Observables, Ticker, UntilClosed, check_observed, read
 
-from .metrics import METRICS
+from .observed import METRICS
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics
@@ -21,50 +21,27 @@ if TYPE_CHECKING:
 _UNITS = {"s": "seconds", "By": "bytes"}
 # As `open` would make it, but for what the process masks: the node exporter is another user.
 _READABLE_BY_ALL = 0o644
+_MOST_PORTS = 65535
 
 
 class PrometheusPage:
-    """The counters of pipelines, for the package prometheus_client, which calls it a collector.
-
-    Args:
-        pipelines: The observed pipelines.
-        purpose: The name of the class or function that needs the package.
-
-    Attributes:
-        registry: The registry of that package that has this collector and no other.
-    """
+    """The counters of pipelines, as a collector of the package prometheus_client, which `purpose` needs."""
 
     def __init__(self, pipelines: Observables, purpose: str) -> None:
         self._observed = check_observed(pipelines)
-        self._client = require("prometheus_client", purpose, extra="prometheus")
+        self.client = require("prometheus_client", purpose, extra="prometheus")
         self._core = require("prometheus_client.core", purpose, extra="prometheus")
-        self.registry = self._client.CollectorRegistry()
+        self.registry = self.client.CollectorRegistry()
         self.registry.register(self)
 
     def describe(self) -> Iterator[Any]:
-        """Yield the metrics without values."""
         return self._families({})
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics with their values now."""
         return self._families(read(self._observed))
 
     def text(self) -> str:
-        return str(self._client.generate_latest(self.registry).decode())
-
-    def app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
-        """Return a WSGI application that answers with the page, and tells who asks of what fails."""
-        page = self._client.make_wsgi_app(self.registry)
-
-        def answer(request: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-            try:
-                pieces: Iterable[bytes] = page(request, start)
-            except Exception as error:  # noqa: BLE001 - a pipeline's or mapping's own: whoever scrapes is told.
-                start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
-                return [f"{type(error).__name__}: {error}\n".encode("utf-8", "replace")]
-            return pieces
-
-        return answer
+        return str(self.client.generate_latest(self.registry).decode())
 
     def _families(self, pipelines: dict[str, PipelineStatistics]) -> Iterator[Any]:
         kinds = {"counter": self._core.CounterMetricFamily, "gauge": self._core.GaugeMetricFamily}
@@ -188,3 +165,70 @@ class PrometheusFile(UntilClosed):
         """
         if self._ticker.close():
             self.write()
+
+
+class PrometheusServer(UntilClosed):
+    """A web server, in its own daemon threads, whose page ``/metrics`` has the text of `prometheus_text`.
+
+    It serves from its construction until `close`, or the end of a ``with`` block, and keeps the pipelines alive until
+    then. Forked children do not serve. There is no password: everyone with the address sees the names of the stages and
+    how fast they are, and nothing else. It is the server of the package prometheus_client.
+
+    Args:
+        pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
+            read at each request: pipelines may be added and taken out.
+        port: The port; with 0 the system chooses one, and `url` has it.
+        host: The address to listen at. By default only this machine reaches it; ``""`` lets every machine.
+
+    Raises:
+        ModuleNotFoundError: If prometheus_client is not installed: ``pip install 'spdl-turbo[prometheus]'``.
+        OSError: If the address is in use, or does not belong to this machine.
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> import urllib.request
+        >>> from spdl.observe import PrometheusServer
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(3)).add_sink().build(num_threads=1)
+        >>> with PrometheusServer(pipeline) as server, pipeline.auto_stop():
+        ...     items = list(pipeline)
+        ...     page = urllib.request.urlopen(server.url).read().decode()
+        >>> 'spdl_stage_items_total{pipeline="pipeline",stage="sink",stage_index="1"} 3.0' in page
+        True
+    """
+
+    def __init__(self, pipelines: Observables, *, port: int = 0, host: str = "127.0.0.1") -> None:
+        self._page = PrometheusPage(pipelines, "PrometheusServer")
+        port = check_int("port", port, least=0, most=_MOST_PORTS)
+        self._host = check_str("host", host)
+        try:
+            # To the package, None is what "" is here.
+            self._server, self._thread = self._page.client.start_http_server(port, host or None, self._page.registry)
+        except OSError as error:
+            # Python's own message does not tell the address.
+            error.add_note(f"PrometheusServer could not listen at {host or '*'}:{port}; port=0 finds a free one.")
+            raise
+        self._process = os.getpid()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return int(self._server.server_port)
+
+    @property
+    def url(self) -> str:
+        """The address of the page, for a program on this machine."""
+        host = self._host or "127.0.0.1"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/metrics"
+
+    def text(self) -> str:
+        """Return what the page shows now."""
+        return self._page.text()
+
+    def close(self) -> None:
+        """Stop listening. A request that is being answered is answered. Further calls do nothing."""
+        # A forked child has no thread that would answer.
+        if os.getpid() == self._process:
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()

@@ -9,7 +9,7 @@ from spdl._check import check_int, refuse
 from spdl.observe._export.observed import Observables, check_observed, read
 from spdl.pipeline._report.sample import SHOWN, STAGES
 
-from .metrics import GAUGE, METRICS
+from .observed import GAUGE, METRICS
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics

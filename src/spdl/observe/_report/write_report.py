@@ -1,26 +1,160 @@
-"""The report of a pipeline: a page of HTML."""
+"""The statistics of a pipeline over time, and the report of it: a page of HTML."""
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from io import BytesIO
+from itertools import pairwise
 from math import ceil, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from spdl._check import check_path, check_str, refuse
+from spdl._check import check_path, check_seconds, check_str, refuse
 from spdl._files import replaced
-from spdl.observe._export.observed import Observed
-from spdl.observe._report.document import document, heading, paragraph, picture, table
-from spdl.observe._report.history import Curve, History, Sample, StageSeries, stage_series
+from spdl.observe._export.observed import Observed, Ticker, UntilClosed
 from spdl.pipeline._report.sample import SHOWN, StageSample, shown_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spdl.pipeline._report.statistics import PipelineStatistics, StageStatistics
+
+
+# More would show no more on a page. An even number, as every second one is dropped.
+_MOST_SAMPLES = 1000
+
+
+class Sample(NamedTuple):
+    """The statistics at one moment.
+
+    Example:
+        >>> from spdl.observe import Sample
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(3)).add_sink().build()
+        >>> Sample(at=1.5, statistics=pipeline.statistics()).at
+        1.5
+    """
+
+    at: float
+    """Seconds since the history began."""
+    statistics: PipelineStatistics
+    """What the pipeline had done by then."""
+
+
+class History(UntilClosed):
+    """Reads a pipeline's statistics at intervals, in its own daemon thread, for a report.
+
+    It reads from its construction until `close`, or the end of a ``with`` block, and keeps the pipeline alive until
+    then. However long that is, it keeps at most a thousand samples: if there are more, it drops every second one and
+    reads half as often. Reading takes no lock, and some fifty microseconds.
+
+    Args:
+        pipeline: A pipeline or a loader.
+        interval: Seconds from one reading to the next.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> from spdl.observe import History
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build(num_threads=1)
+        >>> with History(pipeline) as history, pipeline.auto_stop():
+        ...     items = list(pipeline)
+        >>> [sample.statistics.stages[-1].num_completed for sample in history.samples()]
+        [0, 3]
+    """
+
+    def __init__(self, pipeline: Observed, *, interval: float = 0.5) -> None:
+        if not isinstance(pipeline, Observed):
+            refuse(TypeError, "pipeline", "a pipeline or a loader", pipeline)
+        seconds = check_seconds("interval", interval, above_zero=True)
+        self._pipeline: Observed | None = pipeline
+        self._began_at = time.monotonic()
+        self._lock = threading.Lock()
+        self._samples: list[Sample] = []
+        # One reading in this number is kept.
+        self._stride = 1
+        self._readings = 0
+        self._read()
+        self._ticker = Ticker(self._read_some, seconds, "spdl_history")
+
+    def _read(self) -> None:
+        pipeline = self._pipeline
+        if pipeline is None:
+            return
+        sample = Sample(time.monotonic() - self._began_at, pipeline.statistics())
+        with self._lock:
+            self._samples.append(sample)
+            if len(self._samples) > _MOST_SAMPLES:
+                # The first one and the last one stay.
+                del self._samples[1::2]
+                self._stride *= 2
+
+    def _read_some(self) -> None:
+        self._readings += 1
+        if not self._readings % self._stride:
+            self._read()
+
+    def samples(self) -> list[Sample]:
+        """Return what was read so far, the oldest first."""
+        with self._lock:
+            return list(self._samples)
+
+    def close(self) -> None:
+        """Read once more, and end. The samples stay. Further calls do nothing."""
+        if self._ticker.close():
+            self._read()
+            self._pipeline = None
+
+
+# Points of a curve: the time, and the value. The line is broken at None.
+Curve = list[tuple[float, float | None]]
+
+
+class StageSeries(NamedTuple):
+    """The work of one stage over time: results per second, shares of the time, and items that wait in front of it."""
+
+    items: Curve
+    busy: Curve
+    starved: Curve
+    blocked: Curve
+    held: Curve
+    queue: Curve
+
+
+def stage_series(samples: Sequence[Sample], place: int) -> StageSeries:
+    series = StageSeries([], [], [], [], [], [])
+    series.queue.extend((sample.at, float(sample.statistics.stages[place].queue_size)) for sample in samples)
+    for before, after in pairwise(samples):
+        old, new = before.statistics.stages[place], after.statistics.stages[place]
+        seconds = new.elapsed - old.elapsed
+        if seconds == 0:
+            # It has not begun, or has ended.
+            continue
+        if seconds < 0:
+            # A loader's next epoch, which counts from 0 again.
+            for curve in series[:-1]:
+                curve.append((after.at, None))
+            continue
+        series.items.append((after.at, (new.num_emitted - old.num_emitted) / seconds))
+        # Ops count at their end, so one may have taken longer than from one sample to the next.
+        offered = seconds * new.concurrency
+        series.busy.append((after.at, min(1.0, (new.busy_seconds - old.busy_seconds) / offered)))
+        for curve, field in (
+            (series.starved, "starved_seconds"),
+            (series.blocked, "blocked_seconds"),
+            (series.held, "held_seconds"),
+        ):
+            share = (getattr(new, field) - getattr(old, field)) / seconds
+            curve.append((after.at, max(0.0, min(1.0, share))))
+    return series
 
 
 # The hues differ for eyes that confuse red and green, too.
@@ -36,11 +170,7 @@ _NAME = 40
 
 
 def draw(samples: Sequence[Sample]) -> bytes | None:
-    """Return a picture in PNG with a row for each stage; None without matplotlib.
-
-    Args:
-        samples: At least two samples of pipelines with the same stages.
-    """
+    """Return a picture in PNG with a row for each stage of at least two samples; None without matplotlib."""
     # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
@@ -111,38 +241,63 @@ _COLUMNS = (
 _NOTHING = {"", "0", "0 s"}
 
 
-def page(title: str, samples: Sequence[Sample]) -> str:
-    """Return the page as a document of HTML that loads nothing.
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+p { overflow-wrap: anywhere; } .note { color: #5c6670; font-size: .9rem; }
+.scroll { overflow-x: auto; } img { max-width: 100%; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #d8dee4; }
+th { font-weight: 500; vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; min-width: 7rem; overflow-wrap: anywhere; }
+td + td + td { white-space: nowrap; }
+"""
 
-    Args:
-        title: The heading of the page.
-        samples: The samples of the pipeline, the oldest first, at least one.
-    """
-    return document(title, _parts(samples))
+
+def _document(title: str, parts: Iterable[str]) -> str:
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *parts,
+            "</body></html>\n",
+        ]
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def row(tag: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    lines = [row("th", header), *(row("td", cells) for cells in rows)]
+    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
 
 
 def _parts(samples: Sequence[Sample]) -> Iterator[str]:
     last = samples[-1].statistics
-    yield paragraph(last.bottleneck)
+    yield f"<p>{escape(last.bottleneck)}</p>"
     yield _figures(last)
-    yield heading("Stages")
-    yield paragraph(
-        "From the start on. Stages get their items from a queue, which was so full on average. Seconds are those of all"
-        " slots. What never happened has no column.",
-        note=True,
+    yield "<h2>Stages</h2>"
+    yield (
+        '<p class="note">From the start on. Stages get their items from a queue, whose mean fill is shown. Seconds are'
+        " those of all slots. What never happened has no column.</p>"
     )
     rows = [_row(last, place) for place in range(len(last.stages))]
     shown = [index for index, column in enumerate(zip(*rows, strict=True)) if not set(column) <= _NOTHING]
-    yield table([_COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows))
+    yield _table([_COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows))
     # One sample is of no time: then there is nothing to draw over time.
     same = [sample for sample in samples if len(sample.statistics.stages) == len(last.stages)]
     if len(same) > 1 and last.stages:
-        yield heading("Over time")
+        yield "<h2>Over time</h2>"
         png = draw(same)
         if png is None:
-            yield paragraph("Drawing it needs matplotlib: pip install 'spdl-turbo[demo]'")
+            yield "<p>Drawing it needs matplotlib: pip install 'spdl-turbo[demo]'</p>"
         else:
-            yield picture(png, "Items per second, shares of the time, and items in the queue of each stage")
+            shows = "Items per second, shares of the time, and items in the queue of each stage"
+            yield f'<img alt="{shows}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
 def _figures(statistics: PipelineStatistics) -> str:
@@ -155,7 +310,7 @@ def _figures(statistics: PipelineStatistics) -> str:
         "source items in flight": f"{statistics.in_flight:,}",
         "items failed": f"{sum(stage.num_failed for stage in statistics.stages):,}",
     }
-    return table(list(figures), [list(figures.values())])
+    return _table(list(figures), [list(figures.values())])
 
 
 def _row(statistics: PipelineStatistics, place: int) -> list[str]:
@@ -237,6 +392,6 @@ def write_report(observed: Observed | History, path: str | os.PathLike[str], *, 
     else:
         refuse(TypeError, "observed", "a History, a pipeline or a loader", observed)
     # A name given by the user may hold half a character, which cannot be written as UTF-8.
-    text = page(title, samples).encode("utf-8", "replace")
+    text = _document(title, _parts(samples)).encode("utf-8", "replace")
     with replaced(path) as file:
         file.write(text)

@@ -36,12 +36,7 @@ _MOST = 1024
 
 
 def try_limits(asked: object, channel: MessageStream) -> None:
-    """Set limits, say so, and put them back when the other side says so or has ended.
-
-    Args:
-        asked: The number of the `pipeline`, the name of the `stage`, its `concurrency`, and `num_threads`.
-        channel: The connection to the process that asks.
-    """
+    """Set limits, say so, and put them back when the other side says so or has ended."""
     found = _find(asked)
     if isinstance(found, str):
         channel.say(error=found)
@@ -93,17 +88,12 @@ _END_WAITS = 30.0
 def answer(path: str) -> None:
     """Record and send the requested trace. It is called in its own thread, and asks nothing of the others.
 
-    Args:
-        path: The socket of the other process: in the user's own folder, so no other user can put one there.
+    The socket lies in the user's own folder, so no other user can put one there.
     """
     asked_at = Path(path)
     if not is_private(asked_at.parent):
         return
-    with (
-        contextlib.suppress(OSError, MessageStreamError),
-        _removed_afterwards(asked_at),
-        _connection() as connection,
-    ):
+    with contextlib.suppress(OSError, MessageStreamError), _removed_afterwards(asked_at), _connection() as connection:
         connection.settimeout(_ASKS_WITHIN)
         connection.connect(path)
         channel = MessageStream(connection)
@@ -133,12 +123,7 @@ def _removed_afterwards(asked_at: Path) -> Iterator[None]:
 
 
 class _Recording:
-    """A recording that goes on. There is one at a time.
-
-    Args:
-        connection: The connection to the process that asked.
-        channel: The messages on it.
-    """
+    """A recording that goes on. There is one at a time."""
 
     def __init__(self, connection: socket.socket, channel: MessageStream) -> None:
         self._connection = connection
@@ -150,7 +135,6 @@ class _Recording:
         self._ended = threading.Event()
 
     def run(self, seconds: float) -> None:
-        """Record for this number of seconds, and send the trace, unless the process that asked is gone."""
         try:
             # Other code that finds the recorder claimed can end this, and a forked process then lets go of it.
             with _current(self):
@@ -183,7 +167,6 @@ class _Recording:
             self._send()
 
     def _wait(self, seconds: float) -> bool:
-        """Wait until the recording should end, and return whether the trace is wanted."""
         try:
             self._channel.hear(seconds)
         except TimeoutError:
@@ -244,8 +227,7 @@ def _current(recording: _Recording) -> Iterator[None]:
 def end_answer(*, sent: bool = False) -> None:
     """End a recording that goes on for another process, which gets the events recorded until now.
 
-    Args:
-        sent: Whether to wait until the trace was sent. Otherwise, until no pipeline is recorded any more.
+    Wait until the trace was sent, or else until no pipeline is recorded any more.
     """
     if (recording := _Current.recording) is not None:
         recording.end(sent=sent)

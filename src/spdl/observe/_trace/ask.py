@@ -39,10 +39,6 @@ class AskedAlreadyError(RecordingError):
 class ProcessRequest:
     """Asks a process for a trace, as long as the block of a ``with`` statement runs.
 
-    Args:
-        head: The head of a page of the process.
-        folder: The folder of that page.
-
     Raises:
         AskedAlreadyError: When the block is entered, if another one asks it.
         OSError: If the system does not let us.
@@ -98,15 +94,7 @@ class ProcessRequest:
             temporary.unlink()
 
     def begin(self, asked: dict[str, object], *, within: float, is_gone: Callable[[], bool]) -> int:
-        """Make the process begin the requested work.
-
-        Args:
-            asked: `seconds`, how long to record, or `try`, other limits.
-            within: How many seconds to wait until it answers.
-            is_gone: Returns whether the process has ended.
-
-        Returns:
-            How many pipelines it does it with.
+        """Make the process record for some `seconds`, or `try` other limits. Return with how many pipelines it does it.
 
         Raises:
             TimeoutError: It has not answered in time.
@@ -159,14 +147,7 @@ class ProcessRequest:
                 self._channel.say(stop=True)
 
     def receive(self, file: IO[bytes], seconds: float) -> int:
-        """Write the trace when it comes.
-
-        Args:
-            file: The file for its content.
-            seconds: How long the recording takes.
-
-        Returns:
-            How many slices, and how many values of counters, the process keeps, if there were more; otherwise 0.
+        """Write the trace when it comes. Return how many slices the process keeps, if there were more; otherwise 0.
 
         Raises:
             RecordingError: The process has ended, or sends no trace.

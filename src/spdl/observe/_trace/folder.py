@@ -26,13 +26,7 @@ _SPREAD = 0x9E3779B1
 
 
 def write_trace(recorder: Recorder, file: IO[bytes]) -> None:
-    """Write what was recorded until now as the content of a trace of this process.
-
-    Events that go on have a beginning and no end there.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write what was recorded until now as the content of a trace, in which events that go on have no end."""
     write_events(file, _Trace(recorder).all_events())
 
 

@@ -26,12 +26,6 @@ class MessageStreamError(Exception):
 
 
 class MessageStream:
-    """One side of the connection.
-
-    Args:
-        connection: The socket.
-    """
-
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._unread = b""
@@ -43,11 +37,9 @@ class MessageStream:
         return bool(user == os.geteuid())
 
     def say(self, **message: object) -> None:
-        """Send a line."""
         self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def send(self, content: memoryview) -> None:
-        """Send what a line has announced."""
         self._connection.sendall(content)
 
     def hear(self, seconds: float) -> dict[str, Any]:
@@ -76,15 +68,7 @@ class MessageStream:
         return message
 
     def receive(self, size: int, seconds: float) -> Iterator[bytes]:
-        """Yield what a line has announced, piece by piece.
-
-        Args:
-            size: How much there is.
-            seconds: How long to wait for a piece.
-
-        Raises:
-            TimeoutError, MessageStreamError, OSError: As `hear` does.
-        """
+        """Yield the bytes that a line has announced. It raises as `hear` does, if a piece takes longer than that."""
         self._connection.settimeout(seconds)
         while size:
             piece, self._unread = self._unread[:size] or self._connection.recv(min(size, _CHUNK)), self._unread[size:]
@@ -95,6 +79,5 @@ class MessageStream:
 
 
 def are_seconds(value: object) -> TypeGuard[float]:
-    """Return whether a recording of that many seconds is allowed."""
     # Values of other types cannot be compared.
     return isinstance(value, (int, float)) and 0 < value <= MOST_SECONDS

@@ -92,7 +92,6 @@ def verdict(window: Window) -> Verdict:
 
 
 def _ended(window: Window) -> list[str]:
-    """Return what was seen last of a pipeline that runs no more."""
     ending = window.ending
     if ending is None:
         return []
@@ -114,7 +113,6 @@ def _cores_are_short(window: Window) -> list[str]:
 
 
 def _broken(window: Window) -> StageWindow | None:
-    """Return a stage that gives up all of its items, if nothing comes out of the pipeline."""
     if window.delivered:
         return None
     return next((stage for stage in window.stages if stage.lost >= 1), None)
@@ -131,7 +129,6 @@ def _items_are_lost(window: Window) -> list[str]:
 
 
 def _some_hang(window: Window) -> list[str]:
-    """Return that an op takes a slot for long, though others go on."""
     return [
         f"An op of {stage.name!r} has run for {duration(stage.oldest)}, where one takes {duration(stage.seconds)} "
         "otherwise: `spdl stack` shows its line."
@@ -175,13 +172,14 @@ def _stopped(window: Window) -> Verdict | None:
     )
 
 
+def _stands_still(window: Window) -> bool:
+    """Return whether the consumer of a pipeline waits, and nothing has come out of any part of it."""
+    moves = window.delivered or any(part.rate for part in window.stages)
+    return window.ending is None and not moves and bool(window.consumer_waits)
+
+
 def _hang(window: Window) -> Verdict | None:
-    if (
-        window.ending is not None
-        or window.delivered
-        or not window.consumer_waits
-        or any(part.rate for part in window.stages)
-    ):
+    if not _stands_still(window):
         return None
     for stage in reversed(window.stages):
         oldest = _oldest(window, stage)
@@ -233,12 +231,7 @@ def _oldest(window: Window, stage: StageWindow) -> float:
 
 def _begun(window: Window) -> Verdict | None:
     """Return that nothing is known yet of a pipeline in whose first ops all of it waits."""
-    if (
-        window.ending is not None
-        or window.delivered
-        or not window.consumer_waits
-        or any(part.rate for part in window.stages)
-    ):
+    if not _stands_still(window):
         return None
     first = [stage for stage in window.stages if not stage.seconds and _oldest(window, stage)]
     if not first:
@@ -252,7 +245,6 @@ def _begun(window: Window) -> Verdict | None:
 
 
 def _gone(window: Window) -> Verdict | None:
-    """Return that nothing is known of a pipeline that was gone before any of its ops had ended."""
     if window.ending is None or window.delivered or any(part.rate for part in window.stages):
         return None
     return Verdict("none", "", "No op had ended.", watch_longer(window))
@@ -346,7 +338,6 @@ def _held_back(window: Window) -> Verdict | None:
 
 
 def _short_of_bytes(window: Window) -> Verdict | None:
-    """Return the verdict on a pipeline without a busy part, if it is short of bytes."""
     if not window.max_bytes or window.short_of_bytes < _MOSTLY_SHORT:
         return None
     stage = _running_most(window)

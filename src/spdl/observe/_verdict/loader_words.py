@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.observe._verdict.saturated import IF_IO
+from spdl.observe._verdict.saturated import IF_IO, MORE_SLOTS, OWN_THREADS
 from spdl.observe._verdict.verdict import Verdict, duration, watch_longer
-from spdl.observe._verdict.waits import MORE_SLOTS, OWN_THREADS
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
@@ -20,13 +19,7 @@ _MOST_READERS = 4
 
 
 def in_words_of_loader(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
-    """Return the verdict with a remedy that the loader's user can follow.
-
-    Args:
-        verdict: The verdict, with the remedy for a user who declares the pipeline himself.
-        window: The window that it judges.
-        loader: The arguments that the user may change.
-    """
+    """Return the verdict with a remedy that the loader's user can follow, by the arguments that he may change."""
     if about_all := _ABOUT_ALL.get(verdict.kind):
         return about_all(verdict, window, loader)
     stage, about_stage = _stage_of(verdict, window), _ABOUT_STAGE.get(verdict.kind)
@@ -37,8 +30,6 @@ def in_words_of_loader(verdict: Verdict, window: Window, loader: LoaderArguments
 
 
 class _Case(NamedTuple):
-    """A verdict on a stage, and what the remedy depends on."""
-
     verdict: Verdict
     window: Window
     loader: LoaderArguments
@@ -61,7 +52,6 @@ def _set(verdict: Verdict, remedy: str, settings: Mapping[str, int], gain: float
 
 
 def _more(its: _Case) -> Verdict:
-    """Return the verdict on a stage that should work on more at once, if it can."""
     verdict, window, loader, stage, arguments = its
     name, gain = arguments.several, verdict.bound
     if verdict.kind == "I/O" and not verdict.settings:
@@ -92,7 +82,6 @@ def _more(its: _Case) -> Verdict:
 
 
 def _computing(its: _Case) -> str:
-    """Return the remedy if functions compute, and no number to set is known."""
     verdict, arguments = its.verdict, its.arguments
     if verdict.remedy.startswith(OWN_THREADS):
         other = f"try a larger `{arguments.several}`" if arguments.several else arguments.otherwise.rstrip(".")
@@ -111,7 +100,6 @@ def _unclear(its: _Case) -> Verdict:
 
 
 def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
-    """Return what helps if functions hold the GIL for a part of their time."""
     instead = f"{_give(loader, arguments.processes)}" if arguments.processes else arguments.in_place_of_processes
     return f"If so, more threads gain little: call a library that releases the GIL. {instead}".rstrip(" .") + "."
 
@@ -218,7 +206,6 @@ def _hang(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
 
 
 def _idle(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
-    """Return the verdict that nothing is in use all the time, or that too little is known."""
     return replace(verdict, remedy=f"{watch_longer(window)} {loader.idle}".rstrip())
 
 

@@ -11,38 +11,26 @@ if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
 
 
-class Kind(NamedTuple):
-    """A kind of verdict.
-
-    Attributes:
-        status: The exit status of `spdl why`, for scripts. 0 is no limit in the loader; all commands have 1 and 2.
-        meaning: Its meaning, in words.
-    """
-
-    status: int
-    meaning: str
-
-
 KINDS = {
-    "none": Kind(0, "nothing is saturated"),
-    "slow consumer": Kind(0, "the training loop is slower than the loader"),
-    "GIL": Kind(10, "the ops hold the GIL, so threads do not run side by side"),
-    "CPU": Kind(11, "the ops compute, and their slots or the cores are all in use"),
-    "oversubscription": Kind(12, "more threads want to compute than there are cores"),
-    "I/O": Kind(13, "the ops wait for a disk, the network or another process"),
-    "serial source": Kind(14, "the source's next() takes all the time"),
-    "held back by order": Kind(15, "finished items wait for an earlier one"),
-    "batching": Kind(16, "making batches takes all the time"),
-    "transfer": Kind(17, "copying to the device takes all the time"),
-    "retries": Kind(18, "ops fail and are tried again"),
-    "hang": Kind(19, "nothing moves, and an op does not end"),
-    "memory budget": Kind(20, "the bytes of the items in flight leave no room for another one"),
-    "pickling": Kind(21, "items and results are on their way between processes for longer than the ops work on them"),
-    "lock": Kind(22, "the ops take turns at a lock, or wait for other threads"),
-    "start": Kind(24, "the beginnings of iterations take more time than the waiting in them"),
-    "unclear": Kind(23, "a stage is in use all the time, and what its ops wait for was not seen"),
+    "none": 0,  # nothing is saturated
+    "slow consumer": 0,  # the training loop is slower than the loader
+    "GIL": 10,  # the ops hold the GIL, so threads do not run side by side
+    "CPU": 11,  # the ops compute, and their slots or the cores are all in use
+    "oversubscription": 12,  # more threads want to compute than there are cores
+    "I/O": 13,  # the ops wait for a disk, the network or another process
+    "serial source": 14,  # the source's next() takes all the time
+    "held back by order": 15,  # finished items wait for an earlier one
+    "batching": 16,  # making batches takes all the time
+    "transfer": 17,  # copying to the device takes all the time
+    "retries": 18,  # ops fail and are tried again
+    "hang": 19,  # nothing moves, and an op does not end
+    "memory budget": 20,  # the bytes of the items in flight leave no room for another one
+    "pickling": 21,  # items and results are on their way between processes for longer than the ops work on them
+    "lock": 22,  # the ops take turns at a lock, or wait for other threads
+    "start": 24,  # the beginnings of iterations take more time than the waiting in them
+    "unclear": 23,  # a stage is in use all the time, and what its ops wait for was not seen
 }
-"""The kinds of verdicts, which commands, their help and the tests take from here."""
+"""The kinds of verdicts, with the exit status of `spdl why`. 0 is no limit in the loader; all commands have 1 and 2."""
 
 # ---- what all that judge take for granted: verdicts, `spdl advise` and `spdl profile` ----
 
@@ -126,11 +114,7 @@ class Limit(NamedTuple):
 
 
 def next_limit(
-    window: Window,
-    *raised: StageWindow,
-    source: bool = True,
-    consumer: bool = True,
-    cores: bool = True,
+    window: Window, *raised: StageWindow, source: bool = True, consumer: bool = True, cores: bool = True
 ) -> Limit:
     """Return what limits a pipeline next.
 
@@ -164,12 +148,10 @@ _BY_OTHERS = 0.25
 
 
 def by_others(window: Window) -> float:
-    """Return how many cores threads use that ops have started; 0 if that is little beside the ops themselves."""
     return window.cores_used_by_others if window.cores_used_by_others >= _BY_OTHERS * window.cores_used else 0.0
 
 
 def cores_elsewhere(window: Window) -> float:
-    """Return how many cores the ops use that run in other processes."""
     return sum(stage.rate * stage.seconds * stage.cpu for stage in window.stages if stage.processes)
 
 
@@ -191,7 +173,6 @@ def promised(gain: float, sure: float) -> float | None:
 
 
 def needed(bound: float, concurrency: int) -> int:
-    """Return how many slots are enough for the next limit to be reached."""
     wanted = min(bound * _MARGIN, MOST_CONCURRENCY) * concurrency
     return max(concurrency + 1, min(MOST_CONCURRENCY, math.ceil(wanted)))
 
@@ -223,7 +204,6 @@ def in_use(stage: StageWindow) -> str:
 
 
 def watch_longer(window: Window) -> str:
-    """Return what to do where too little is known."""
     if window.profiled:
         return "Measure more items (`--num-inputs`), or on a machine that is less busy."
     if not window.looked and window.ending is None:

@@ -28,13 +28,7 @@ _IDLE, _DISK = 4, 5
 
 
 class ThreadTimes(NamedTuple):
-    """The times of a thread since it began.
-
-    Attributes:
-        cpu_seconds: CPU time.
-        core_seconds: Time in which it waited for a core; 0 if the system does not say.
-        sleeps: How often it has gone to sleep, to wait for something.
-    """
+    """The times of a thread on a core, and waiting for one (0 if unknown), and how often it went to sleep."""
 
     cpu_seconds: float
     core_seconds: float
@@ -72,7 +66,6 @@ def _fields(folder: Path) -> list[bytes]:
 
 
 def doing(pid: int, thread: int) -> Doing:
-    """Return what a thread of a process does now."""
     folder = Path(f"/proc/{pid}/task/{thread}")
     try:
         state = _fields(folder)[0]
@@ -97,7 +90,6 @@ def thread_name(pid: int, thread: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a signal (Ctrl-Z, SIGSTOP) or a debugger has stopped a process."""
     return doing(pid, pid) is Doing.STOPPED
 
 
@@ -151,33 +143,27 @@ class Seen:
 
     @property
     def before(self) -> Sample:
-        """The first look."""
         return self.looks[0]
 
     @property
     def after(self) -> Sample:
-        """The last look."""
         return self.looks[-1]
 
     @property
     def looked(self) -> bool:
-        """Whether threads were looked at: otherwise only counters tell."""
         return bool(self.times_before)
 
     @property
     def seconds(self) -> float:
-        """How long it lasted; never 0."""
         return max(1e-9, self.after.seen_at - self.before.seen_at)
 
     def cpu(self) -> dict[int, float]:
-        """Return how many cores each thread has used, 0 to 1, by their numbers."""
         return {
             thread: (times.cpu_seconds - self._at_first(thread).cpu_seconds) / self.seconds
             for thread, times in self.times_after.items()
         }
 
     def core_waits(self) -> dict[int, float]:
-        """Return which share of the time each thread has waited for a core, by their numbers."""
         return {
             thread: (times.core_seconds - self._at_first(thread).core_seconds) / self.seconds
             for thread, times in self.times_after.items()
@@ -200,11 +186,8 @@ class Seen:
     def asleep_in(self, part: int) -> float | None:
         """Return which share of the time the threads slept that hardly ran anything but the ops of a part.
 
-        The system's clocks tell it, where looks see a thread that sleeps for moments and then has no core compute.
-
-        Returns:
-            The share, 0 to 1. None if there are no such threads, or the system does not say for how long they had no
-            core.
+        The system's clocks tell it, where looks see a thread that sleeps for moments and then has no core compute. None
+        if there are no such threads, or the system does not say for how long they had no core.
         """
         threads, cpu, waits = self._always_in(part), self.cpu(), self.core_waits()
         if not threads or not any(waits.values()):
@@ -221,15 +204,13 @@ class Seen:
         return sum(times) / len(threads) / self.seconds
 
     def _always_in(self, part: int) -> list[int]:
-        """Return the threads that hardly ran anything but the ops of a part."""
         seen = Counter(thread.thread for look in self.looks for thread in look.threads if thread.part == part)
         return [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in self.times_after]
 
     def alone_in(self, part: int) -> float:
         """Return how often one thread alone went on, of those in the ops of a part, while all others waited for one.
 
-        Returns:
-            The share of the looks that saw at least two threads there, 0 to 1; 0 if none did.
+        It is a share of the looks that saw at least two threads there; 0 if none did.
         """
         looks = []
         for look in self.looks:
@@ -239,16 +220,13 @@ class Seen:
         return sum(looks) / len(looks) if looks else 0.0
 
     def threads_in(self, part: int) -> float:
-        """Return how many threads were in the ops of a part, in the mean."""
         counts = [sum(thread.part == part for thread in look.threads) for look in self.looks]
         return sum(counts) / len(counts)
 
     def mean_running(self, stage: int) -> float:
-        """Return how many slots of a stage were in use, in the mean."""
         return sum(look.stages[stage].running for look in self.looks) / len(self.looks)
 
     def queue_fill(self, stage: int) -> float:
-        """Return which share of the places in front of a stage was taken, in the mean."""
         fills = [look.stages[stage].queued / max(1.0, look.stages[stage].capacity) for look in self.looks]
         return sum(fills) / len(fills)
 
@@ -256,15 +234,9 @@ class Seen:
 def look_at(
     pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep, *, shortest: float = SHORTEST
 ) -> Seen:
-    """Watch a pipeline for some time, or until its end.
+    """Watch a pipeline for some time, or to its end. If it ends before `shortest`, all since its start counts.
 
-    Of one that has ended or was killed, or does so at once, return what it did since its start.
-
-    Args:
-        pipeline: The pipeline.
-        seconds: How long to watch it.
-        pause: Waits for some seconds between two looks. It raises to give up.
-        shortest: If it ends sooner than that, in seconds, all that it did since its start counts.
+    `pause` waits for some seconds between two looks, and raises to give up.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
@@ -299,7 +271,6 @@ class _IdleCores:
         self._idle, self._own, self._began = idle_seconds(pid), process_time(), perf_counter()
 
     def so_far(self) -> float:
-        """Return the number, in the mean since this was made; infinite if unknown."""
         idle = idle_seconds(self._pid)
         if idle is None or self._idle is None:
             return math.inf
@@ -326,7 +297,6 @@ _NO_SOURCE, _NO_STAGE = SourceSample(), StageSample()
 
 
 def since_the_start(head: PageHead, seen: Sample) -> Seen:
-    """Return what a pipeline did from its start until a sample, as its counters tell it."""
     nothing = Sample(
         now=seen.started_at,
         seen_at=seen.started_at,

@@ -24,13 +24,6 @@ _PART = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Samples of a pipeline, or of several that followed each other.
-
-    Attributes:
-        pipelines: They, in order.
-        seen: The samples of each of them.
-    """
-
     pipelines: Sequence[ObservedPipeline]
     seen: Sequence[Seen]
 
@@ -44,12 +37,8 @@ def watch_epochs(
 ) -> Watched:
     """Watch a pipeline for some time. If it ends soon, go on with those like it that follow in its process.
 
-    Args:
-        pipeline: The pipeline.
-        seconds: How long to watch.
-        longest: How long that may take, the time between two pipelines included.
-        claim: Returns whether a following pipeline should be watched here, and not elsewhere.
-        pause: Waits for some seconds. It raises to give up.
+    That may take `longest` seconds, the time between two pipelines included. `claim` returns whether a following
+    pipeline should be watched here, and not elsewhere. `pause` raises to give up.
 
     Raises:
         PageError: If the page of the pipeline holds nothing yet, or is damaged.

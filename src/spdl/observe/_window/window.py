@@ -115,19 +115,19 @@ class StageWindow:
     served_by: str
     adjustable: bool
     concurrency: int
-    pool: int
-    occupancy: float
-    rate: float
-    seconds: float
-    cpu: float
-    failing: float
-    lost: float
-    held: float
-    buffered: int
-    oldest: float
-    runs: float
-    waits_for_thread: float
-    waits: float
+    pool: int = 0
+    occupancy: float = 0.0
+    rate: float = 0.0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    failing: float = 0.0
+    lost: float = 0.0
+    held: float = 0.0
+    buffered: int = 0
+    oldest: float = 0.0
+    runs: float = 0.0
+    waits_for_thread: float = 0.0
+    waits: float = 0.0
     alone: float = 0.0
     sleeps: float | None = None
     processes: int = 0
@@ -196,16 +196,16 @@ class Window:
     cores: float
     gil: bool
     cores_used: float
-    cores_used_by_others: float
-    cores_waited_for: float
-    consumer_waits: float
-    consumer_waits_for: float
-    delivered: float
-    sink_size: int
-    sink_capacity: int
-    sink_fill: float
-    sources: tuple[SourceWindow, ...]
-    stages: tuple[StageWindow, ...]
+    cores_used_by_others: float = 0.0
+    cores_waited_for: float = 0.0
+    consumer_waits: float = 0.0
+    consumer_waits_for: float = 0.0
+    delivered: float = 0.0
+    sink_size: int = 0
+    sink_capacity: int = 1
+    sink_fill: float = 0.0
+    sources: tuple[SourceWindow, ...] = ()
+    stages: tuple[StageWindow, ...] = ()
     max_bytes: int = 0
     peak_bytes: int = 0
     short_of_bytes: float = 0.0

@@ -52,7 +52,6 @@ _ENOUGH = 5
 
 
 def window_of(head: PageHead, seen: Seen) -> Window:
-    """Return what was seen of a pipeline in shares and rates."""
     before, after, seconds = seen.before, seen.after, seen.seconds
     cpu, pid = seen.cpu(), head.pid
     core_waits = seen.core_waits()
@@ -108,7 +107,6 @@ def _threads(seen: Seen, part: int, stage: int) -> float:
 
 
 def _in_sink(seen: Seen) -> float:
-    """Return how many results lay in the sink, in the mean."""
     before, after = seen.before, seen.after
     if after.given > before.given:
         return (after.sink_fill - before.sink_fill) / (after.given - before.given)
@@ -234,7 +232,6 @@ def _source(head: PageHead, seen: Seen, index: int) -> SourceWindow:
 
 
 def _pulling(look: Sample, index: int) -> float:
-    """Return how long the call of ``next()`` has taken that runs now."""
     since = look.sources[index].pulling_since
     began = [thread.since for thread in look.threads if thread.part == index]
     # A call that began before the counters were written has ended since, unless they show it.
@@ -349,7 +346,6 @@ def _glimpsed(looks: Sequence[Sample], part: int) -> str:
 
 
 def _ages(look: Sample, part: int) -> list[float]:
-    """Return how long the ops of a part that run now have taken."""
     return [max(0.0, look.seen_at - thread.since) for thread in look.threads if thread.part == part]
 
 

@@ -82,7 +82,7 @@ def collect(engine: Engine) -> PipelineStatistics:
 
 
 def _sentence(head: PageHead, sample: Sample, stores: tuple[StoreCounts, ...]) -> str:
-    from spdl.observe._verdict.counted import sentence  # noqa: PLC0415 - it stands above, and few read the sentence.
+    from spdl.observe._verdict.diagnose import sentence  # noqa: PLC0415 - it stands above, and few read the sentence.
 
     return sentence(head, sample, stores)
 

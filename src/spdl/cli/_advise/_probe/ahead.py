@@ -36,22 +36,15 @@ Outcome = tuple[Any, "BaseException | None"]
 
 
 class Ahead:
-    """Collects batches of a loader's iterators from time to time."""
-
     def __init__(self, times: LoaderTimes) -> None:
         self._times = times
         self._following = _FIRST
 
     def collect(self, iterator: Any, pull: Callable[[Any], Any], held: deque[Outcome]) -> bool:
-        """Collect batches if it is time to, then wait until the workers have nothing left to do.
+        """Collect batches if it is time to, and return whether the workers have nothing left to do then.
 
-        Args:
-            iterator: PyTorch's iterator with worker processes.
-            pull: Its method that returns the next batch.
-            held: Gets what the method returned or raised, in order.
-
-        Returns:
-            Whether the workers have nothing left to do. Otherwise a batch or none was collected.
+        `held` gets what the iterator's method `pull` returned or raised, in order: one batch or none if False is
+        returned.
         """
         times = self._times
         if times.steps < self._following:

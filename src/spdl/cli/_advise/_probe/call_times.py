@@ -32,17 +32,7 @@ _TRANSFORMING = (
 _BUILTINS: dict[str, tuple[str, ...]] = {
     READING: ("_socket", "_ssl", "h5py", "lmdb", "mmap", "_sqlite3"),
     DECODING: (
-        "_bz2",
-        "_csv",
-        "_json",
-        "_lzma",
-        "_pickle",
-        "av",
-        "msgpack",
-        "orjson",
-        "simplejpeg",
-        "zlib",
-        "zstandard",
+        *("_bz2", "_csv", "_json", "_lzma", "_pickle", "av", "msgpack", "orjson", "simplejpeg", "zlib", "zstandard"),
     ),
 }
 # Those of modules that do other things, too.
@@ -97,7 +87,6 @@ def kind_of_builtin(function: Any) -> str | None:
 
 
 def _owner(function: Any) -> str:
-    """Return the module of a function in C, or the module and type of a method."""
     if function.__module__ is not None:
         return str(function.__module__)
     kind = type(function.__self__)
@@ -140,11 +129,7 @@ class CallTimes:
         self._since = now
 
     def begin(self, now: float) -> bool:
-        """Begin an observation of this thread if one is due.
-
-        Args:
-            now: The present, by `time.perf_counter`.
-        """
+        """Begin an observation of this thread if one is due, and return whether it has begun."""
         if now < self._due_at or sys.getprofile() is not None:
             return False
         if self._cost is None:
@@ -211,7 +196,6 @@ class CallTimes:
 
 
 def _cost_of_a_call() -> float:
-    """Return by how many seconds a call takes longer when it is observed."""
     times = CallTimes()
 
     def take(observe: Callable[..., None] | None) -> float:
@@ -231,15 +215,7 @@ def _do_nothing() -> None:
 
 
 class FetchTimes:
-    """The times of a process that makes batches for the loaders of one line.
-
-    Attributes:
-        batches: How many batches it made.
-        fetch_seconds, fetch_cpu: The time and the CPU time for these, without collating.
-        collate_seconds, collate_cpu: Those of collating.
-        others_cpu: The CPU time of other threads of the process meanwhile.
-        calls: The kinds of work of the dataset's calls.
-    """
+    """The times of a process that makes batches for the loaders of one line: `fetch_*` is without collating."""
 
     def __init__(self) -> None:
         self.batches = 0
@@ -248,13 +224,6 @@ class FetchTimes:
         self._collated: tuple[float, float] = (0.0, 0.0)
 
     def fetch(self, function: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
-        """Make a batch.
-
-        Args:
-            function: The fetcher's own method.
-            fetcher: The fetcher.
-            index: The index, or the indices of a batch.
-        """
         began, cpu, cpu_of_all = perf_counter(), thread_time(), process_time()
         self._collated = (0.0, 0.0)
         # The first batch imports modules and opens files.
@@ -275,7 +244,6 @@ class FetchTimes:
         return batch
 
     def collate(self, function: Callable[[Any], Any], samples: Any) -> Any:
-        """Make a batch of the dataset's samples."""
         self.calls.end()
         began, cpu = perf_counter(), thread_time()
         try:
@@ -284,7 +252,6 @@ class FetchTimes:
             self._collated = (perf_counter() - began, thread_time() - cpu)
 
     def as_record(self) -> dict[str, Any]:
-        """Return the times as JSON can hold them."""
         return {
             "batches": self.batches,
             "fetch_seconds": self.fetch_seconds,
@@ -298,8 +265,6 @@ class FetchTimes:
 
 
 class TimedCollate:
-    """Replaces the function that collates, when a fetcher calls it."""
-
     def __init__(self, times: FetchTimes, function: Callable[[Any], Any]) -> None:
         self._times = times
         self._function = function

@@ -17,13 +17,10 @@ _MODULE = "torch.utils.data.dataloader"
 
 
 def measure_when_imported() -> None:
-    """Have PyTorch's loader measured from its import on."""
     sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module, once, by way of the other finders."""
-
     def find_spec(self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> ModuleSpec | None:
         if name != _MODULE:
             return None
@@ -35,8 +32,6 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Runs a module as another loader does, then has it measured."""
-
     def __init__(self, loader: Any) -> None:
         self._loader = loader
 

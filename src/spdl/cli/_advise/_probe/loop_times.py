@@ -17,12 +17,7 @@ _SECONDS = 1.0
 
 
 class RecordFile:
-    """A file that holds what a function returns, as JSON, and is replaced from time to time.
-
-    Args:
-        name: The name of the file, in the folder that `SPDL_ADVISE` names.
-        contents: Returns the content of the file.
-    """
+    """A file in the folder of `SPDL_ADVISE` with what a function returns, as JSON. It is replaced from time to time."""
 
     def __init__(self, name: str, contents: Callable[[], dict[str, Any]]) -> None:
         self._path = os.path.join(os.environ["SPDL_ADVISE"], name)  # noqa: PTH118 - pathlib is not imported otherwise.
@@ -31,11 +26,6 @@ class RecordFile:
         self._written_at = perf_counter()
 
     def write_when_due(self, now: float) -> None:
-        """Write the file if that was not done lately.
-
-        Args:
-            now: The present, by `time.perf_counter`.
-        """
         if now - self._written_at > _SECONDS:
             self._written_at = now
             self.write()
@@ -88,21 +78,11 @@ class LoaderTimes:
         self._left_out = 0
         self._waited: float | None = None
 
-    def add_loader(self) -> None:
-        """Count a loader whose first iteration begins."""
-        self.made += 1
-
-    def add_start(self, seconds: float) -> None:
-        """Count the time that an iteration took to give its first batch."""
-        self.start_seconds += seconds
-
     def add_end(self, seconds: float) -> None:
-        """Count the time that an iteration took to find that there are no more batches."""
         self.start_seconds += seconds
         self.end_seconds += seconds
 
     def add_step(self, seconds: float, cpu_seconds: float, *, ahead: bool) -> None:
-        """Count the time from the arrival of a batch to the next request."""
         waited, self._waited = self._waited, None
         if not self._is_warm:
             # The first step of all compiles kernels and fills caches.
@@ -124,13 +104,7 @@ class LoaderTimes:
                 self.period_squares += (waited + seconds) ** 2
 
     def add_wait(self, seconds: float, cpu_seconds: float, delayed: float) -> None:
-        """Count the time from a request to the arrival of a batch.
-
-        Args:
-            seconds: The time.
-            cpu_seconds: The CPU time of the thread in that time.
-            delayed: The part of the time in which the thread could run but had no core. It counts as part of a step.
-        """
+        """Count a wait. In the part `delayed` the thread could run but had no core: that counts as a part of a step."""
         if not self._left_out:
             self.waits += 1
             self.wait_seconds += seconds - delayed
@@ -140,7 +114,6 @@ class LoaderTimes:
             self._waited = seconds
 
     def add_coreless(self, seconds: float) -> None:
-        """Count the part of the last step in which the loop's thread had no core."""
         if not self._left_out and self.steps:
             self.coreless_seconds += seconds
 
@@ -161,12 +134,9 @@ class LoaderTimes:
         return lost / (lost + self.step_seconds) if lost else 0.0
 
     def as_record(self) -> dict[str, Any]:
-        """Return the times as JSON can hold them."""
-        return self.description | {name: value for name, value in vars(self).items() if _is_public(name)}
-
-
-def _is_public(name: str) -> bool:
-    return not name.startswith("_") and name != "description"
+        times = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        del times["description"]
+        return self.description | times
 
 
 class _Given(threading.local):
@@ -179,18 +149,12 @@ class _Given(threading.local):
 
     batch: tuple[LoaderTimes, float, float, bool] | None = None
 
-    def note(self, batch: tuple[LoaderTimes, float, float, bool]) -> None:
-        self.batch = batch
-
     def take(self) -> tuple[LoaderTimes, float, float, bool] | None:
-        """Return the batch, which counts no more."""
         batch, self.batch = self.batch, None
         return batch
 
 
 class Loops:
-    """The loops of this process."""
-
     def __init__(self) -> None:
         self._loaders: dict[str, LoaderTimes] = {}
         self._given = _Given()
@@ -222,10 +186,9 @@ class Loops:
             times.other_thread = True
         if self._file is not None:
             self._file.write_when_due(now)
-        self._given.note((times, perf_counter(), process_time(), ahead))
+        self._given.batch = times, perf_counter(), process_time(), ahead
 
     def write(self) -> None:
-        """Write the record now, as at the end of an epoch."""
         if self._file is not None:
             self._file.write()
 

@@ -14,13 +14,7 @@ from .loop_times import RecordFile
 
 
 class SendTimes:
-    """The CPU time of the thread that pickles what a queue is given, and sends it.
-
-    Attributes:
-        sent: How many objects were sent.
-        send_cpu: The CPU time that it took.
-        sent_bytes: The bytes that went through the pipe. Tensors go through shared memory, so few of these are theirs.
-    """
+    """The CPU time of the thread that pickles what a queue is given, and sends it. Tensors go through shared memory."""
 
     def __init__(self) -> None:
         self.sent = self.sent_bytes = 0
@@ -28,11 +22,7 @@ class SendTimes:
         self._taken_at = 0.0
 
     def watch(self, queue: Any) -> bool:
-        """Measure a queue of `multiprocessing` that nothing has been put into yet.
-
-        Returns:
-            Whether that is possible.
-        """
+        """Measure a queue of `multiprocessing` that nothing has been put into yet, if its internals are as expected."""
         known = vars(queue)
         if getattr(queue, "_thread", None) is not None or not {"_buffer", "_send_bytes"} <= known.keys():
             return False
@@ -42,7 +32,6 @@ class SendTimes:
         return True
 
     def note_taken(self) -> None:
-        """Called when the thread takes an object."""
         self._taken_at = thread_time()
 
     def _timed(self, send: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -56,8 +45,6 @@ class SendTimes:
 
 
 class _Buffer(deque[Any]):
-    """A queue's buffer, which says when an object is taken."""
-
     def __init__(self, times: SendTimes) -> None:
         super().__init__()
         self._times = times
@@ -69,12 +56,6 @@ class _Buffer(deque[Any]):
 
 
 class Maker:
-    """Makes batches for the loaders of one line, in this process.
-
-    Args:
-        site: The line.
-    """
-
     def __init__(self, site: str) -> None:
         self.fetches = FetchTimes()
         self.sending = SendTimes()
@@ -85,7 +66,6 @@ class Maker:
         atexit.register(self._file.write)
 
     def fetch(self, function: Any, fetcher: Any, index: Any) -> Any:
-        """Make a batch, and measure what it takes."""
         batch = self.fetches.fetch(function, fetcher, index)
         self._file.write_when_due(perf_counter())
         return batch
@@ -101,19 +81,13 @@ class Maker:
 
 
 class Makers:
-    """The makers of batches in this process."""
-
     def __init__(self) -> None:
         self._makers: dict[str, Maker] = {}
         self._pid = 0
         self._site: str | None = None
 
     def work_for(self, site: str | None) -> str | None:
-        """Say for which line's loaders fetchers are made from now on.
-
-        Returns:
-            The line before this call.
-        """
+        """Say for which line's loaders fetchers are made from now on, and return the line before this call."""
         before, self._site = self._site, site
         return before
 
@@ -153,10 +127,6 @@ class WorkerLoop:
     """Runs PyTorch's loop of a worker process, and measures what it does.
 
     The process runs it. A process that is not forked gets it pickled, with the line of its loader.
-
-    Args:
-        site: The line.
-        loop: PyTorch's function.
     """
 
     def __init__(self, site: str, loop: Any) -> None:

@@ -32,12 +32,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pat
 
 
 def call_site(made: object) -> tuple[str, int, bool]:
-    """Return the file and line that make an object, called from within its initialiser.
+    """Return the file and line that make an object, and whether a library does it there. Its initialiser calls this.
 
     Initialisers of subclasses are passed over, and so are libraries if anything outside them takes part.
-
-    Returns:
-        The file, the line, and whether a library makes it on behalf of that line.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to walk up without reading the sources.
     maker: FrameType | None = None
@@ -66,8 +63,7 @@ def _is_library(file: str) -> bool:
 class RunQueue(threading.local):
     """The time that the calling thread waited for a core, as the system counts it.
 
-    On a busy machine, a loop whose batch has arrived may have to wait for a core before it can take it. It does
-    not wait for data then.
+    On a busy machine, a loop whose batch has arrived may wait for a core before it can take it: not for data.
     """
 
     def __init__(self) -> None:
@@ -76,7 +72,6 @@ class RunQueue(threading.local):
             self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def seconds(self) -> float:
-        """Return the time so far. It is always 0 if the system does not say."""
         if self._file is not None:
             with suppress(OSError, ValueError):
                 return int(os.pread(self._file, 64, 0).split()[1]) * 1e-9
@@ -89,11 +84,7 @@ _ARGUMENTS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "per
 
 
 def measure_loaders(module: ModuleType) -> None:
-    """Measure every loader that is made from now on.
-
-    Args:
-        module: `torch.utils.data.dataloader`, just imported.
-    """
+    """Measure every loader that `torch.utils.data.dataloader`, just imported, makes from now on."""
     loader, iterator = module.DataLoader, module._BaseDataLoaderIter  # noqa: SLF001 - there is no public place.
     parts = module._utils  # noqa: SLF001
     _wrap(loader, "__init__", _make_loader)
@@ -106,7 +97,6 @@ def measure_loaders(module: ModuleType) -> None:
 
 
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Make a function take a method's place. It gets the method as its first argument."""
     method = getattr(owner, name)
 
     @functools.wraps(method)
@@ -117,18 +107,6 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 class _Reading:
-    """One reading of a loader.
-
-    Attributes:
-        site: The line that made the loader.
-        loader: A copy of the loader: holding the loader itself would keep it alive after the job has dropped it.
-        times: The times of the loops over loaders that the same line makes.
-        ahead: Collects batches from time to time. None without worker processes.
-        held: The batches that were collected.
-        idle: Whether the workers are idle while these are used up.
-        start_seconds: The time that making the iterator took. None once there was a batch.
-    """
-
     def __init__(self, site: str, loader: Any, times: LoaderTimes, ahead: Ahead | None, start_seconds: float) -> None:
         self.site = site
         self.loader = copied(loader, loader.num_workers)
@@ -140,7 +118,6 @@ class _Reading:
         self._delay: float | None = None
 
     def take(self, method: Any, iterator: Any) -> Any:
-        """Return the next batch of the iterator."""
         LOOPS.request(perf_counter())
         if not self.held and self.start_seconds is None and self._try(at_end=False):
             self.times.leave_out(outstanding(iterator))
@@ -174,7 +151,7 @@ class _Reading:
                 delayed = min(now - asked_at, self._delay - delay)
             self.times.add_wait(now - asked_at, thread_time() - cpu, delayed)
         else:
-            self.times.add_start(self.start_seconds + now - asked_at)
+            self.times.start_seconds += self.start_seconds + now - asked_at
             self.start_seconds = None
         LOOPS.give(self.times, now, ahead=False)
         return batch
@@ -208,7 +185,6 @@ def _describe(loader: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _begin_iteration(worker: Any, method: Any, loader: Any) -> Any:
-    """Return an iterator of a loader, whose workers are measured."""
     if _SLOT not in vars(loader):  # Its class does not call the initialiser.
         return method(loader)
     began = perf_counter()
@@ -217,7 +193,7 @@ def _begin_iteration(worker: Any, method: Any, loader: Any) -> Any:
     times = LOOPS.times_of(site, description)
     if _READ_SLOT not in vars(loader):
         vars(loader)[_READ_SLOT] = True
-        times.add_loader()
+        times.made += 1
     before = MAKERS.work_for(site)
     loop = worker._worker_loop  # noqa: SLF001 - what PyTorch tells its processes to run.
     vars(worker)["_worker_loop"] = WorkerLoop(site, loop)
@@ -238,12 +214,7 @@ def _take(method: Any, iterator: Any) -> Any:
 
 
 def _make_fetcher(
-    method: Any,
-    fetcher: Any,
-    dataset: Any,
-    auto_collation: Any,
-    collate_fn: Any,
-    *arguments: Any,
+    method: Any, fetcher: Any, dataset: Any, auto_collation: Any, collate_fn: Any, *arguments: Any
 ) -> None:
     maker = MAKERS.current()
     if maker is not None:

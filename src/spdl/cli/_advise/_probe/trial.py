@@ -31,15 +31,7 @@ _REPEATED = 100_000
 
 
 class Photos(NamedTuple):
-    """Photos, and the batches that a dataset makes of them.
-
-    Attributes:
-        files: Their paths, in the order in which they were opened.
-        batch_size: How many of them are in a batch.
-        height, width: The size of the pictures in it.
-        layout: ``"NCHW"`` or ``"NHWC"``.
-        dtype: The type of its values.
-    """
+    """Photos, in the order in which they were opened, and the batches that a dataset makes of them."""
 
     files: list[str]
     batch_size: int
@@ -49,7 +41,6 @@ class Photos(NamedTuple):
     dtype: str
 
     def loader(self, threads: int) -> Any:
-        """Return what loads the same files into batches of the same shape, again and again."""
         files = self.files * (_REPEATED // len(self.files) + 1)
         return import_module("spdl.dataloader").ImageLoader(
             files,
@@ -69,8 +60,7 @@ class Photos(NamedTuple):
 def photos_in(batches: Any) -> Photos | None:
     """Return the photos of the first batches; None if what is opened is not exactly what the batches consist of.
 
-    Args:
-        batches: A loader without workers, so that the dataset's code runs here.
+    The loader has no workers, so that the dataset's code runs here.
     """
     image = sys.modules.get("PIL.Image")
     if image is None:
@@ -140,8 +130,6 @@ _END = object()
 
 
 class Trials:
-    """The trials of this process: one for each line that makes loaders."""
-
     def __init__(self) -> None:
         self._tried: set[str] = set()
         self._began = perf_counter()
@@ -149,14 +137,7 @@ class Trials:
     def run_when_due(self, site: str, loader: Any, times: LoaderTimes, *, at_end: bool) -> bool:
         """Try other ways to load, if it is time to and this line's loaders were not tried before.
 
-        Args:
-            site: The line that made the loader.
-            loader: A loader like the one whose iteration is under way or has ended.
-            times: The measurements of it.
-            at_end: Whether the iteration has ended.
-
-        Returns:
-            Whether anything was tried. If so, the workers have finished all batches that they had begun.
+        Return whether anything was tried. If so, the workers have finished all batches that they had begun.
         """
         seconds = float(os.environ.get("SPDL_ADVISE_TRIAL", "0"))
         if not seconds or site in self._tried or times.steps < _LEAST_STEPS or times.all_share() < _LEAST_SHARE:
@@ -176,7 +157,6 @@ TRIALS = Trials()
 
 
 def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, Any]:
-    """Return what the ways to load do, or why nothing could be tried."""
     if not hasattr(os, "fork"):
         return {"error": "this system has no fork"}
     reader, writer = os.pipe()
@@ -209,9 +189,7 @@ def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, A
 def _last_told(reader: int, seconds: float) -> dict[str, Any]:
     """Return what the copy has told last, which tells all again after each turn.
 
-    Args:
-        reader: The end of the pipe that it writes to.
-        seconds: How long a turn may take. A copy of a process may wait forever for a thread that it lacks.
+    A copy of a process may wait forever for a thread that it lacks, so a turn may take this many seconds.
     """
     told, rest = {"error": "the copy of the process that tries it has died"}, b""
     while not told.get("done"):
@@ -255,7 +233,6 @@ def _words(error: BaseException) -> str:
 
 
 def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield what is known after each turn."""
     # Threads of OpenMP are not there after a fork. PyTorch's workers have one each, too.
     sys.modules["torch"].set_num_threads(1)
     ours, missing, step = None, "", _Step(times)
@@ -387,7 +364,6 @@ def _compute(seconds: float) -> None:
 def _take_turn(
     way: dict[str, Any], begin: Callable[[], tuple[Any, int]], step: Callable[[], None], seconds: float
 ) -> None:
-    """Read a loader for some seconds, again and again if it ends before."""
     batches, spent, began = 0, 0.0, perf_counter()
     try:
         while spent < seconds and perf_counter() - began < 2 * seconds + _LONGEST_START:
