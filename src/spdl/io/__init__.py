@@ -14,39 +14,43 @@ from spdl.io._array.arrays import ArrayInterface, CUDAArrayInterface, to_jax, to
 from spdl.io._array.npy import load_npy, save_npy
 from spdl.io._array.npz import NpzFile, load_npz, load_npz_batch, save_npz
 from spdl.io._array.wav import load_wav, parse_wav
-from spdl.io._av.audio_batch import AudioBatch, load_audio_batch
 from spdl.io._av.audio_reader import AudioReader
-from spdl.io._av.av_filters import get_audio_filter_desc, get_filter_desc
-from spdl.io._av.bsf import BSF, apply_bsf
+from spdl.io._av.batches import AudioBatch, VideoBatch, load_audio_batch, load_video_batch
 from spdl.io._av.clip_sampler import random_clips, uniform_clips
-from spdl.io._av.convert import convert_array, convert_frames
 from spdl.io._av.decoder import AudioDecoder, Decoder, VideoDecoder, decode_packets, sample_decode_video
-from spdl.io._av.demuxer import Demuxer, demux_audio, demux_video
+from spdl.io._av.demuxer import BSF, Demuxer, apply_bsf, demux_audio, demux_video
 from spdl.io._av.encoder import (
     AudioEncodeConfig,
     AudioEncoder,
     VideoEncodeConfig,
     VideoEncoder,
     audio_encode_config,
+    create_reference_audio_frame,
+    create_reference_video_frame,
     video_encode_config,
 )
-from spdl.io._av.filter_graph import FilterGraph, get_abuffer_desc, get_buffer_desc
-from spdl.io._av.load import load_audio, load_video
+from spdl.io._av.filters import (
+    FilterGraph,
+    get_abuffer_desc,
+    get_audio_filter_desc,
+    get_buffer_desc,
+    get_filter_desc,
+)
+from spdl.io._av.load import convert_array, convert_frames, load_audio, load_video
 from spdl.io._av.muxer import Muxer
 from spdl.io._av.nvdec import (
     NvDecDecoder,
     decode_packets_nvdec,
+    nv12_to_bgr,
+    nv12_to_rgb,
     nvdec_decoder,
     streaming_load_video_nvdec,
 )
-from spdl.io._av.reference_frames import create_reference_audio_frame, create_reference_video_frame
-from spdl.io._av.video_batch import VideoBatch, load_video_batch
 from spdl.io._av.video_reader import VideoIndex, VideoReader
 from spdl.io._common.errors import FormatError, LoadError, LoadFailure
 from spdl.io._common.per_thread import FilesPerThread
 from spdl.io._common.storage import cpu_storage
-from spdl.io._device.cuda_config import CUDAConfig, cuda_config
-from spdl.io._device.nv12 import nv12_to_bgr, nv12_to_rgb
+from spdl.io._device.cuda import CUDAConfig, cuda_config
 from spdl.io._device.transfer import (
     transfer_buffer,
     transfer_buffer_cpu,
@@ -62,18 +66,15 @@ from spdl.io._image.augment import (
     random_resized_crop,
 )
 from spdl.io._image.batch import load_image_batch
-from spdl.io._image.coco import coco_masks
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
-from spdl.io._image.decode import demux_image
 from spdl.io._image.encode import EncodeConfig, encode_config, encode_image, save_image
-from spdl.io._image.image import count_pages, load_image
+from spdl.io._image.gpu_images import decode_image_nvjpeg, load_image_batch_nvjpeg
+from spdl.io._image.image import count_pages, demux_image, load_image
 from spdl.io._image.image_filters import get_video_filter_desc
-from spdl.io._image.masks import load_mask_batch
-from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
+from spdl.io._image.masks import coco_masks, load_mask_batch
 from spdl.io._image.options import ImageOptions
-from spdl.io._text.packing import PackingCounts
+from spdl.io._text.packing import PackedRow, PackedRows, PackingCounts
 from spdl.io._text.pad import Padded, pad
-from spdl.io._text.rows import PackedRow, PackedRows
 
 if TYPE_CHECKING:
     from spdl.io._native import (
@@ -215,32 +216,16 @@ __all__ = [
     "video_encode_config",
 ]
 
-_NATIVE_CLASSES = (
-    "AudioCodec",
-    "AudioFrames",
-    "AudioPackets",
-    "CPUBuffer",
-    "CPUStorage",
-    "CUDABuffer",
-    "ImageCodec",
-    "ImageFrames",
-    "ImagePackets",
-    "VideoCodec",
-    "VideoFrames",
-    "VideoPackets",
-    "WAVHeader",
-)
-
 
 def __getattr__(name: str) -> object:
-    if name in _NATIVE_CLASSES:
-        from spdl.io._common.native import native  # noqa: PLC0415 - only native classes need it.
-
-        return getattr(native, name)
     if name == "RowWriter":
         from spdl.io._text.row_writer import RowWriter  # noqa: PLC0415 - not everyone who imports spdl.io needs numpy.
 
         return RowWriter
+    if name in __all__:
+        from spdl.io._common.native import native  # noqa: PLC0415 - the classes that are not here are native ones.
+
+        return getattr(native, name)
     raise missing(__name__, name)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from spdl.io._archive.decompress import decompressed, is_compressed
+from spdl.io._archive.decompress import decompressed, is_compressed, is_zstd, zstd_frames
 from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
 from spdl.io._archive.stored_index import CachePath, kept_arrays, stored_tar_index
 from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
 from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._archive.tar_stream import BytesReader
-from spdl.io._archive.zstd_frames import is_zstd, zstd_frames
 from spdl.io._array.gather import pack_columns, take_lists, take_rows
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
@@ -28,6 +27,13 @@ from spdl.io._image.views import (
     make_pixel_augment,
     write_pictures,
 )
-from spdl.io._text.packing import PackingCounts, PackingRule, check_too_long, select_rows, sum_counts
+from spdl.io._text.packing import (
+    PackedRow,
+    PackedRows,
+    PackingCounts,
+    PackingRule,
+    check_too_long,
+    select_rows,
+    sum_counts,
+)
 from spdl.io._text.pad import Padding
-from spdl.io._text.rows import PackedRow, PackedRows

@@ -9,7 +9,7 @@ from spdl.io._common.versions import (
     get_ffmpeg_versions,
     get_libjpeg_turbo_version,
 )
-from spdl.io._device.cuda_info import (
+from spdl.io._device.cuda import (
     CUDAInfo,
     CUDALibrary,
     built_with_cuda,

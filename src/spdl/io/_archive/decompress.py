@@ -1,8 +1,8 @@
-"""Compressed streams, by the standard library and libzstd."""
+"""Compressed streams, by the standard library and libzstd; and zstd data frame by frame."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
 from spdl.io._common.errors import FormatError
@@ -25,10 +25,6 @@ def is_compressed(first: bytes) -> bool:
 
 def decompressed(first: bytes, read: Read) -> Read:
     """Return a function that reads the content of a compressed stream.
-
-    Args:
-        first: The bytes that were read already, enough to recognise the method.
-        read: Reads the bytes that follow.
 
     Raises:
         FormatError: While reading, if the stream is damaged or truncated.
@@ -99,12 +95,7 @@ class _Guarded:
 class _Streams:
     """One stream or several, one after the other, which the standard library's files would end at the first bad head.
 
-    Args:
-        method: Its name in messages.
-        make: Makes an object that decompresses one stream.
-        errors: The exceptions that it raises for damaged data.
-        read: Reads the compressed bytes.
-        padding: Zeros may follow a stream, in a multiple of this number. 0 allows none.
+    Zeros may follow a stream, in a multiple of `padding`, if that is not 0. `errors` are raised for damaged data.
     """
 
     def __init__(
@@ -171,3 +162,98 @@ class _ZstdReader:
                 return b""
             self._stream.push(compressed)
         return piece
+
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE = 0x184D2A50
+_MOST = 1 << 20
+# What RFC 8878 allows for a block.
+_LARGEST_BLOCK = 1 << 17
+
+
+def is_zstd(first: bytes) -> bool:
+    """Return whether data with these first bytes is of zstd: a frame, or one to pass over, as `pzstd` begins with."""
+    magic = int.from_bytes(first[:4], "little")
+    return magic == _MAGIC or magic & ~0xF == _SKIPPABLE
+
+
+def zstd_frames(read: Read, offset: int = 0) -> Iterator[tuple[int | None, bytes]]:
+    """Yield the content in pieces, and with the first piece of each frame the byte at which the frame begins.
+
+    The first byte that is read is the one at `offset` of the data, where a frame begins.
+
+    Raises:
+        FormatError: If the data is damaged or truncated.
+    """
+    source = _ExactReader(read, offset)
+    while header := source.take(4, may_end=True):
+        magic = int.from_bytes(header, "little")
+        start: int | None = source.position - 4
+        if magic & ~0xF == _SKIPPABLE:
+            source.skip(int.from_bytes(source.take(4), "little"))
+            continue
+        if magic != _MAGIC:
+            raise FormatError(f"the zstd data is damaged: no frame begins at byte {source.position - 4}")
+        stream = native.ZstdStream()
+        for compressed in _parts(source, header):
+            stream.push(compressed)
+            while piece := stream.pull(_MOST):
+                yield start, piece
+                start = None
+        if not stream.between_frames():
+            raise FormatError(
+                f"the zstd data is damaged: a frame continues after its last block, at byte {source.position}"
+            )
+
+
+def _parts(source: _ExactReader, magic: bytes) -> Iterator[bytes]:
+    """Yield a frame's header, its blocks and its checksum."""
+    descriptor = source.take(1)
+    flags = descriptor[0]
+    is_single, has_checksum = flags & 0x20, flags & 0x04
+    sizes = (0, 1, 2, 4)[flags & 3] + ((1 if is_single else 0), 2, 4, 8)[flags >> 6] + (0 if is_single else 1)
+    yield magic + descriptor + source.take(sizes)
+    is_last = False
+    while not is_last:
+        header = source.take(3)
+        value = int.from_bytes(header, "little")
+        is_last, kind, size = bool(value & 1), value >> 1 & 3, value >> 3
+        # A block of one byte that is repeated says how often.
+        stored = 1 if kind == 1 else size
+        if stored > _LARGEST_BLOCK:
+            raise FormatError(f"the zstd data is damaged: a block of {stored} bytes at byte {source.position - 3}")
+        yield header + source.take(stored)
+    if has_checksum:
+        yield source.take(4)
+
+
+class _ExactReader:
+    def __init__(self, read: Read, position: int) -> None:
+        self._read = read
+        self._buffer = memoryview(b"")
+        self.position = position
+
+    def take(self, size: int, *, may_end: bool = False) -> bytes:
+        """Return bytes; none at the end of the data if that may be here.
+
+        Raises:
+            FormatError: If it ends within them.
+        """
+        parts = []
+        missing = size
+        while missing:
+            if not self._buffer:
+                self._buffer = memoryview(self._read(_MOST))
+                if not self._buffer:
+                    if may_end and missing == size:
+                        return b""
+                    raise FormatError("the zstd data is truncated: it ends within a frame")
+            parts.append(bytes(self._buffer[:missing]))
+            self._buffer = self._buffer[missing:]
+            missing -= len(parts[-1])
+        self.position += size
+        return b"".join(parts)
+
+    def skip(self, size: int) -> None:
+        while size:
+            size -= len(self.take(min(size, _MOST)))

@@ -52,9 +52,7 @@ class _ArchivePiece(NamedTuple):
 def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[MemberHeader]:
     """Yield the regular files of an archive by reading only its headers: in ustar, GNU or pax format.
 
-    Args:
-        fetch: Reads a range of the archive. Several threads call it at once. They end with the iterator.
-        size: The size of the archive in bytes.
+    Several threads call `fetch` at once. They end with the iterator.
 
     Raises:
         FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.

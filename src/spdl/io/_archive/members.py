@@ -20,8 +20,6 @@ T = TypeVar("T")
 
 
 class TarColumns(NamedTuple):
-    """The members of an archive in their order."""
-
     offsets: Unsigned
     """Where their contents begin."""
     sizes: Unsigned
@@ -33,7 +31,6 @@ class TarColumns(NamedTuple):
 
     @staticmethod
     def of(members: Iterable[tuple[bytes, int, int]]) -> TarColumns:
-        """Return the columns of members by their names, positions and sizes."""
         import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
         names, offsets, sizes, ends = bytearray(), array("Q"), array("Q"), array("Q")
@@ -58,7 +55,6 @@ class TarColumns(NamedTuple):
         return TarColumns(columns[0], columns[1], columns[2], arrays["names"].tobytes())
 
     def arrays(self) -> dict[str, Any]:
-        """Return the columns as arrays by their names."""
         import numpy as np  # noqa: PLC0415
 
         return {**self._asdict(), "names": np.frombuffer(self.names, np.uint8)}
@@ -186,12 +182,7 @@ class SampleIndex(Sequence[TarSample]):
 
 
 def find_samples(names: bytes, ends: np.ndarray[Any, np.dtype[np.uint64]]) -> Integers:
-    """Return the positions of the first members of the samples.
-
-    Args:
-        names: The names of all members, one after the other.
-        ends: The end of each name.
-    """
+    """Return the positions of the first members of the samples. `ends` says where each of the joined names ends."""
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     # Millions of names: Python looks at each only once, and does so in one expression.

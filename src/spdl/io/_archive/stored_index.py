@@ -33,11 +33,8 @@ def kept_arrays(
 ) -> Mapping[str, Any]:
     """Return arrays from a folder, or make them and keep them there. If several processes ask, one makes them.
 
-    Args:
-        kind: The name of the folder below the user's, if no other is given.
-        identity: A text that says what the arrays are of, and in which version. None if that is unknown: they are made.
-        cache: The folder. One that cannot be written to is not a failure.
-        make: Makes the arrays.
+    The folder is `cache`, or else the user's of that `kind`; it is not a failure if it cannot be written to. `identity`
+    says what the arrays are of, and in which version; if that is unknown, they are made.
     """
     if identity is None:
         return make()
@@ -87,12 +84,9 @@ _VERSION = 1
 def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
     """Find the members of a tar archive in a store, by reading its headers alone.
 
-    The result is kept in a folder. If several processes want the same archive, one reads, and the others wait.
-
-    Args:
-        archive: The archive, whose version is known.
-        cache: The folder, which ranks and later runs may share. None is ``spdl/tar`` in the user's cache folder. An
-            archive with another size or etag has another file there. Without an etag nothing is kept.
+    The result is kept in a folder, which ranks and later runs may share: by default ``spdl/tar`` in the user's cache
+    folder. If several processes want the same archive, one reads, and the others wait. An archive with another size or
+    etag has another file there. Without an etag nothing is kept.
 
     Returns:
         The regular files in their order.

@@ -40,13 +40,7 @@ _OCTAL = 1 << 33
 
 
 def has_header(content: memoryview, begin: int, member: TarMember) -> bool:
-    """Return whether what lies in front of a member's content is its header.
-
-    Args:
-        content: A part of the archive.
-        begin: The position of the member's content in it.
-        member: The member.
-    """
+    """Return whether what lies in front of a member, whose content begins at a place in `content`, is its header."""
     header = bytes(content[begin - BLOCK : begin]) if begin >= BLOCK else b""
     name = member.name.encode("utf-8", "surrogateescape")
     # Nearly all headers are like this, and this takes a tenth of the time of what is below.

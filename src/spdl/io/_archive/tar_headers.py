@@ -27,13 +27,8 @@ class ReadAhead:
     """Reads ranges of an object in ascending order, each a bit further than it is asked for.
 
     If members are small, everything is read, in large pieces. Otherwise a 256th of the distance between two headers is
-    read in advance, so that small members after a large one need no separate request.
-
-    Args:
-        fetch: Reads a number of bytes from a position on.
-        begin: The start of the first range.
-        apart: How many bytes lie between two headers at first, if that is known.
-        stop: From where on nothing is read in advance, since others read it. None for the end of the object.
+    read in advance, so that small members after a large one need no separate request. At first, headers are taken to be
+    `apart` bytes from each other, if that is known. Others read what lies beyond `stop`.
     """
 
     def __init__(
@@ -75,8 +70,6 @@ class ReadAhead:
 
 
 class MemberHeader(NamedTuple):
-    """A regular file in an archive."""
-
     name: bytes
     offset: int
     """Where its content begins. Its header is the block before."""
@@ -89,12 +82,6 @@ _LINK = b"K"
 
 
 class Walk:
-    """A way along the headers of an archive.
-
-    Args:
-        size: The size of the archive in bytes.
-    """
-
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
         self._size = size
@@ -107,9 +94,6 @@ class Walk:
 
     def step(self, place: int) -> tuple[MemberHeader | None, int | None]:
         """Go over one member and the headers that belong to it.
-
-        Args:
-            place: The position of its first header.
 
         Returns:
             The member if it is a regular file, and where the next one begins; None for both at the end.

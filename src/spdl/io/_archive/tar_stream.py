@@ -24,11 +24,7 @@ _SMALL = 2 * _BLOCK
 
 
 class _Metered:
-    """A stream whose members may not exceed a number of bytes.
-
-    Args:
-        most: How many bytes.
-    """
+    """A stream whose members may not exceed a number of bytes."""
 
     def __init__(self, read: Callable[[int], Any], most: int) -> None:
         self._read = read
@@ -52,7 +48,6 @@ class _Metered:
         return piece
 
     def passed(self, name: str, content: bytes) -> None:
-        """Note that a member has come to its end."""
         if len(content) > self._most:
             self._refuse()
         self._taken = 0
@@ -67,13 +62,6 @@ class _Metered:
 
 
 def iter_stream(read: Callable[[int], Any], most: int, path: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Iterate over the regular files of an archive.
-
-    Args:
-        read: Returns the next bytes of the archive, at most the requested number.
-        most: How many bytes a member may have.
-        path: The path or URL that messages name, if there is one.
-    """
     try:
         first = _read_up_to(read, _BLOCK)
         if not is_compressed(first):
@@ -99,7 +87,6 @@ def _members(read: Callable[[int], Any], first: bytes, most: int) -> Iterator[tu
 
 
 def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
-    """Read `size` bytes, or as many as there are."""
     whole = b""
     while len(whole) < size:
         piece = _read_piece(read, size - len(whole))
@@ -133,7 +120,6 @@ class BytesReader:
         self._position = 0
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes."""
         piece = bytes(self._view[self._position : self._position + size])
         self._position += len(piece)
         return piece

@@ -31,11 +31,6 @@ A file is mapped into memory, read-only. Content is anything with the buffer pro
 def map_input(value: ArrayInput, argument: str, index: int | None = None) -> Any:
     """Return an object whose bytes are contiguous: the file, mapped, or the given bytes themselves.
 
-    Args:
-        value: The input.
-        argument: The name of the argument, for messages.
-        index: The input's position, if the argument holds several.
-
     Raises:
         TypeError: If it is neither a path nor bytes.
         OSError: If the file cannot be mapped.
@@ -62,11 +57,7 @@ def name_file(error: FormatError, value: ArrayInput) -> None:
 
 
 def opened(dst: ArrayTarget) -> AbstractContextManager[Write]:
-    """Open a path for writing, or take an open file; gives a function that writes all of what it gets.
-
-    Raises:
-        TypeError: If `dst` is neither.
-    """
+    """Open a path for writing, or take an open file; gives a function that writes all of what it gets."""
     if not (isinstance(dst, (str, os.PathLike)) or hasattr(dst, "write")):
         # Not in the generator, whose caller is the standard library.
         refuse(TypeError, "dst", "a path (str or os.PathLike) or a file opened in binary mode", dst)

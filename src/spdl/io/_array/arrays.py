@@ -176,11 +176,7 @@ def reduce_buffer(buffer: CPUBuffer, protocol: int) -> tuple[Any, ...]:
 
 
 def restore_buffer(content: Any, shape: tuple[int, ...], dtype: str, failures: tuple[LoadFailure, ...]) -> CPUBuffer:
-    """Make a buffer from pickled content, in place if that is writable.
-
-    Raises:
-        ValueError: If the content does not fit the shape, or there is no such dtype.
-    """
+    """Make a buffer from pickled content, in place if that is writable."""
     buffer = native.adopt(content, shape, dtype)
     buffer._set_failures(failures)  # noqa: SLF001 - it is ours.
     return buffer

@@ -27,11 +27,7 @@ def take_lists(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
     """Return some lists one after the other: where each begins and the last one ends, and their values.
 
-    Args:
-        offsets: The same of all lists, as int32 or int64.
-        values: The values, of a number of bytes each, uint8 (N, width).
-        rows: The numbers of the lists.
-        most: How many values they may have; None is returned for more.
+    None if they have more values than `most`. The offsets of all lists are int32 or int64, the values uint8 (N, width).
     """
     import numpy as np  # noqa: PLC0415
 
@@ -45,10 +41,5 @@ def take_lists(
 
 
 def pack_columns(columns: Sequence[tuple[NDArray[Any], int]], records: NDArray[np.uint8]) -> None:
-    """Write columns of numbers of 1 to 8 bytes side by side.
-
-    Args:
-        columns: The columns, each with its first byte in a record.
-        records: The records, uint8 (N, width), whose other bytes stay unchanged.
-    """
+    """Write columns of numbers of 1 to 8 bytes, each with its first byte in a record, to records, uint8 (N, width)."""
     native.pack_columns(list(columns), records)

@@ -162,7 +162,6 @@ def to_budget(max_uncompressed_bytes: int) -> int:
 
 
 def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
-    """Return the array to fill, after checking that it fits."""
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     try:
@@ -219,7 +218,6 @@ class _ZipEntry(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """True if a size is too large for 32 bits."""
         return max(self.size, self.compressed_size) >= _IN_64
 
     def local_header(self) -> bytes:
@@ -277,7 +275,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
         for name, (header, payload) in parts.items():
             content: tuple[bytes | memoryview, ...] = (header, payload)
             if compression is not None:
-                content = (_packed(compression, header, payload),)
+                content = ((native.deflate if compression == "deflate" else native.zstd)(header, payload),)
             packed = sum(map(len, content))
             flags = 0 if name.isascii() else _UTF8_NAME
             size = len(header) + len(payload)
@@ -298,10 +296,6 @@ def _name(key: object) -> bytes:
     if not key or "\0" in key or len(name) > _MAX_NAME:
         refuse(ValueError, "arrays.keys()", "of 1 to 65531 bytes and without null characters", key)
     return name
-
-
-def _packed(compression: Compression, header: bytes, payload: memoryview) -> bytes:
-    return native.deflate(header, payload) if compression == "deflate" else native.zstd(header, payload)
 
 
 def _write_directory(write: Write, members: list[_ZipEntry], offset: int) -> None:
@@ -339,9 +333,7 @@ def load_npz_batch(
         srcs: The archives, as bytes or paths; see `load_npz`. They must have the same keys, and for each key arrays of
             the same dtype, shape and memory order.
         num_threads: How many threads inflate, including the calling one.
-        max_uncompressed_bytes: The most bytes that the compressed members of one archive may have together when
-            inflated.
-        verify: Whether to check stored members against their checksums too.
+        max_uncompressed_bytes, verify: As for `load_npz`, for each archive; the first is a number of bytes.
 
     Returns:
         For each key an array (N, ...) with its own memory, whose row `i` comes from ``srcs[i]``. Arrays in Fortran

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from spdl._check import check_choice, check_int, refuse
-from spdl.io._av.av_filters import filters_of, get_audio_filter_desc
 from spdl.io._av.demuxer import Demuxer
+from spdl.io._av.filters import filters_of, get_audio_filter_desc
 from spdl.io._av.time_window import Seconds, parse_moment, parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._image.decode import ImageInput
+    from spdl.io._image.image import ImageInput
     from spdl.io._native import AudioCodec, CPUBuffer
 
 SampleType: TypeAlias = Literal["float32", "int16"]
@@ -55,8 +55,7 @@ class AudioReader:
         num_channels: The number of channels to mix to, never beyond full scale: two become their mean. None keeps the
             stored ones.
         dtype: ``"float32"``, from -1 to 1, or ``"int16"``.
-        demux_config: How FFmpeg reads; see `demux_config`.
-        decode_config: How to decode; see `decode_config`.
+        demux_config, decode_config: How FFmpeg reads, and how to decode; see `demux_config` and `decode_config`.
         name: The file's name in errors. The default is the path, or the number of bytes.
 
     Raises:
@@ -89,14 +88,7 @@ class AudioReader:
             num_channels = check_int("num_channels", num_channels, least=1, most=_MAX_CHANNELS)
         check_choice("dtype", dtype, tuple(_FORMATS))
         self._src = src
-        self._config: dict[str, Any] = {
-            "sample_rate": sample_rate,
-            "num_channels": num_channels,
-            "dtype": dtype,
-            "demux_config": demux_config,
-            "decode_config": decode_config,
-            "name": name,
-        }
+        self._config: dict[str, Any] = {k: v for k, v in locals().items() if k not in {"self", "src"}}
         self._decode_options = decode_options(decode_config)
         self._demuxer = Demuxer(src, demux_config=demux_config, name=name)
         try:
@@ -167,8 +159,7 @@ class AudioReader:
         Raises:
             IndexError: If the sound ends before `start`. If the part has no sample (also a `ValueError`).
             RuntimeError: If the file cannot be read or decoded, or the storage is too small.
-            TypeError: If a moment has the wrong type.
-            ValueError: If a moment is negative or not a number.
+            TypeError, ValueError: If a moment has the wrong type, is negative or not a number.
         """
         first, last = (
             None if value is None or parse_moment(name, value) == math.inf else self._sample_at(name, value)
@@ -193,8 +184,7 @@ class AudioReader:
             IndexError: If the sound ends before `start`.
             RuntimeError: If the file cannot be read or decoded, its packets have other samples than they say, or the
                 storage is too small.
-            TypeError: If a number is not an int.
-            ValueError: If a number is negative, or `stop` is not beyond `start`.
+            TypeError, ValueError: If a number is not an int or negative, or `stop` is not beyond `start`.
         """
         start = check_int("start", start, least=0)
         if stop is not None and check_int("stop", stop, least=0) <= start:

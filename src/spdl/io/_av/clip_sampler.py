@@ -27,8 +27,7 @@ def uniform_clips(length: int, *, num_clips: int, num_frames: int, step: float =
         on with the last frame.
 
     Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range.
+        TypeError, ValueError: If an argument has the wrong type, or is out of range.
 
     Example:
         >>> uniform_clips(100, num_clips=3, num_frames=2)
@@ -48,21 +47,16 @@ def random_clips(
     So a run can be repeated and resumed, whatever thread or process loads which video.
 
     Args:
-        length: The number of frames of the video, ``len(reader)``.
-        num_clips: The number of clips.
-        num_frames: The number of frames of each.
-        step: The distance from one frame of a clip to the next, as for `uniform_clips`.
-        seed: The seed of the run.
-        epoch: The number of the pass over the data.
-        index: The index of the video in the dataset.
+        length, num_clips, num_frames, step: As for `uniform_clips`.
+        seed, epoch, index: The seed of the run, the number of the pass over the data, and the index of the video in the
+            dataset.
 
     Returns:
         The indices of the frames of each clip, for `VideoReader.read_frames`, in the order of their beginnings. A clip
         that is longer than the video repeats the last frame.
 
     Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range.
+        TypeError, ValueError: If an argument has the wrong type, or is out of range.
 
     Example:
         >>> (clip,) = random_clips(100, num_clips=1, num_frames=4, step=2, seed=1, epoch=0, index=7)

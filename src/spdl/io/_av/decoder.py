@@ -6,10 +6,10 @@ import itertools
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from spdl._check import check_instance, check_int, refuse
-from spdl.io._av.av_filters import DEFAULT, FilterDesc, filters_of
+from spdl.io._av.filters import DEFAULT, FilterDesc, filters_of
 from spdl.io._common.native import native
 from spdl.io._image.config import DecodeConfig, decode_options
-from spdl.io._image.decode import decode_image_packets
+from spdl.io._image.image import decode_image_packets
 from spdl.io._image.image_filters import DEFAULT_FILTER_DESC
 
 if TYPE_CHECKING:
@@ -160,10 +160,9 @@ class AudioDecoder:
         return _until_none(self._native.next)
 
     def flush(self) -> Iterator[AudioFrames]:
-        """Return an iterator of the frames that are left. After the last, the decoder takes packets from anywhere.
+        """Return an iterator of the frames that are left, with the errors of `streaming_decode_packets`.
 
-        Raises:
-            RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
+        After the last, the decoder takes packets from anywhere.
         """
         return _until_none(self._native.flush)
 
@@ -202,10 +201,9 @@ class VideoDecoder:
         return _until_none(self._native.next)
 
     def flush(self) -> Iterator[VideoFrames]:
-        """Return an iterator of the frames that are left. After the last, the decoder takes packets from anywhere.
+        """Return an iterator of the frames that are left, with the errors of `streaming_decode_packets`.
 
-        Raises:
-            RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
+        After the last, the decoder takes packets from anywhere.
         """
         return _until_none(self._native.flush)
 
@@ -218,8 +216,7 @@ class VideoDecoder:
             size: The number of frames. 0, which holds until this is called, gives all that the packets hold at once.
 
         Raises:
-            TypeError: If `size` is not an int.
-            ValueError: If it is negative.
+            TypeError, ValueError: If `size` is not an int, or negative.
         """
         self._native.set_buffer_size(check_int("size", size, least=0))
 

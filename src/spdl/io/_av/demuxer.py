@@ -1,27 +1,111 @@
-"""Demuxing: finding the packets of audio and video streams."""
+"""Demuxing: the packets of audio and video streams, and the filters that change them undecoded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from spdl._check import check_instance, check_int, check_seconds, refuse
-from spdl.io._av.bsf import apply_bsf
+from spdl._check import check_flag, check_instance, check_int, check_seconds, refuse
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.inputs import Readable, open_url, resolve, unreadable, url_of
 from spdl.io._common.native import native
-from spdl.io._image.config import DemuxConfig, demux_options
-from spdl.io._image.decode import demux_image, describe
+from spdl.io._image.config import DemuxConfig, check_ffmpeg_text, demux_options
+from spdl.io._image.image import demux_image, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from spdl.io._av.time_window import Seconds
-    from spdl.io._image.decode import ImageInput
+    from spdl.io._image.image import ImageInput
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
     from spdl.io._native import Demuxer as NativeDemuxer
+
+
+_Packets = TypeVar("_Packets", bound="AudioPackets | VideoPackets")
+
+
+class BSF:
+    """Bit-stream filters for the packets of one stream, piece by piece.
+
+    For packets that are all there, `apply_bsf` is enough. Any number of threads may use a filter, one at a time,
+    without the GIL.
+
+    Args:
+        codec: The stream, as ``packets.codec`` describes it.
+        bsf: The filters in FFmpeg's syntax, such as ``"h264_mp4toannexb"``.
+
+    Raises:
+        RuntimeError: If there is no such filter, or it does not take the codec. The message quotes FFmpeg.
+        TypeError: If `codec` is not a codec of audio or video, or `bsf` is not a str.
+        ValueError: If `bsf` holds a null character.
+
+    Example:
+        >>> packets = demux_video(clip)
+        >>> bsf = BSF(packets.codec, "dump_extra")
+        >>> filtered = bsf.filter(packets, flush=True)
+        >>> len(filtered)
+        25
+    """
+
+    def __init__(self, codec: AudioCodec | VideoCodec, bsf: str) -> None:
+        check_instance("codec", codec, (native.AudioCodec, native.VideoCodec), "an AudioCodec or VideoCodec")
+        check_ffmpeg_text("bsf", bsf)
+        # It takes and gives packets of the codec's medium.
+        self._bsf: Any
+        self._packets: type[AudioPackets | VideoPackets]
+        if isinstance(codec, native.AudioCodec):
+            self._bsf, self._packets = native.AudioBsf(codec, bsf), native.AudioPackets
+        else:
+            self._bsf, self._packets = native.VideoBsf(codec, bsf), native.VideoPackets
+
+    def filter(self, packets: _Packets, flush: bool = False) -> _Packets:  # noqa: FBT001, FBT002 - as in spdl 0.8.0.
+        """Return the packets that are finished.
+
+        Args:
+            packets: Packets of the stream. They are consumed, even if this fails.
+            flush: Whether these are the last ones, so that the filters hold none back.
+
+        Raises:
+            RuntimeError: If a filter fails.
+            TypeError: If `packets` are of another medium, or were consumed before.
+        """
+        medium = "audio" if self._packets is native.AudioPackets else "video"
+        check_instance("packets", packets, self._packets, f"{self._packets.__name__}, as `demux_{medium}` returns")
+        filtered: _Packets = self._bsf.filter(packets, check_flag("flush", flush))
+        return filtered
+
+    def flush(self) -> AudioPackets | VideoPackets | None:
+        """Return the packets that the filters held back, or None; they then begin again. RuntimeError if one fails."""
+        rest: AudioPackets | VideoPackets = self._bsf.flush()
+        return rest if len(rest) > 0 else None
+
+
+def apply_bsf(packets: _Packets, bsf: str) -> _Packets:
+    """Run packets through bit-stream filters.
+
+    Args:
+        packets: Packets of audio or video. They are consumed, even if this fails.
+        bsf: The filters in FFmpeg's syntax, such as ``"h264_mp4toannexb"``.
+
+    Returns:
+        The filtered packets, whose `codec` says what the filters changed.
+
+    Raises:
+        Exception: The errors of `BSF` and of its ``filter``.
+
+    Example:
+        >>> len(apply_bsf(demux_video(clip), "dump_extra"))
+        25
+    """
+    check_instance(
+        "packets",
+        packets,
+        (native.AudioPackets, native.VideoPackets),
+        "packets, as `demux_audio` or `demux_video` returns",
+    )
+    return BSF(packets.codec, bsf).filter(packets, flush=True)
 
 
 def open_container(
@@ -101,8 +185,7 @@ class Demuxer:
 
         Raises:
             RuntimeError: If the file has no audio, cannot be read, or has no ``seek`` and was read before.
-            TypeError: If `window` is not a pair of moments.
-            ValueError: If the window is empty (also an `IndexError`).
+            TypeError, ValueError: If `window` is not a pair of moments, or the window is empty (also an `IndexError`).
         """
         packets: AudioPackets = self._demux(self.audio_stream_index, window, bsf)
         return packets
@@ -113,13 +196,10 @@ class Demuxer:
         The packets begin with the last key frame from which the window can be decoded.
 
         Args:
-            window: As for `demux_audio`.
-            bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+            window, bsf: As for `demux_audio`.
 
         Raises:
-            RuntimeError: If the file has no video, cannot be read, or has no ``seek`` and was read before.
-            TypeError: If `window` is not a pair of moments.
-            ValueError: If the window is empty (also an `IndexError`).
+            Exception: The errors of `demux_audio`, also if the file has no video.
         """
         packets: VideoPackets = self._demux(self.video_stream_index, window, bsf)
         return packets
@@ -298,19 +378,13 @@ def demux_video(
     The packets begin with the last key frame from which the window can be decoded.
 
     Args:
-        src: A path, the bytes of a file (read in place), or an open binary file.
-        timestamp: The moments ``(start, end)`` in seconds, as for `demux_audio`. None is the whole stream.
-        demux_config: How FFmpeg reads; see `demux_config`.
-        bsf: Bit-stream filters to apply, in FFmpeg's syntax.
-        name: The file's name in errors. The default is the path, or the number of bytes.
+        src, timestamp, demux_config, bsf, name: As for `demux_audio`.
 
     Returns:
         The packets, which `decode_packets` consumes.
 
     Raises:
-        RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg.
-        TypeError: If `src` is not an input, or another argument has the wrong type.
-        ValueError: If the window is empty (also an `IndexError`).
+        Exception: The errors of `demux_audio`, also if the file has no video.
 
     Example:
         >>> packets = demux_video(clip, timestamp=(0, 0.2))
@@ -355,11 +429,8 @@ def restore_packets(kind: str, content: Any) -> ImagePackets | AudioPackets | Vi
         RuntimeError: If the content is damaged.
         ValueError: If it has no packets of that kind.
     """
-    if kind == "ImagePackets":
-        return native.ImagePackets.deserialize_view(content)
-    if kind == "AudioPackets":
-        return native.AudioPackets.deserialize_view(content)
-    if kind == "VideoPackets":
-        return native.VideoPackets.deserialize_view(content)
+    for each in (native.ImagePackets, native.AudioPackets, native.VideoPackets):
+        if each.__name__ == kind:
+            return each.deserialize_view(content)
     msg = f"a pickle names packets of the kind {kind!r}, which do not exist: it was damaged on its way"
     raise ValueError(msg)

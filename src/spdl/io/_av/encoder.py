@@ -1,4 +1,4 @@
-"""Encoders of sound and video, their settings, and frame rates."""
+"""Encoders of sound and video, their settings, and frames that show the caller's array."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._check import check_instance, check_int, refuse
+from spdl._check import check_instance, check_int, check_str, refuse
 from spdl.io._common.native import native
 from spdl.io._image.config import check_ffmpeg_text
+from spdl.io._image.encode import ALIASES, PIXEL_FORMATS, as_array, check_dtype
 from spdl.io._image.options import MAX_SIDE
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from spdl.io._native import AudioEncoder as NativeAudioEncoder
     from spdl.io._native import AudioFrames, AudioPackets, VideoFrames, VideoPackets
     from spdl.io._native import VideoEncoder as NativeVideoEncoder
+
+    Array = np.ndarray[Any, Any]
 
 FrameRate: TypeAlias = tuple[int, int] | Fraction | int
 """Frames per second: a pair (numerator, denominator), a Fraction or an int."""
@@ -25,12 +30,6 @@ _MAX_INT = 2**31 - 1
 
 
 def parse_frame_rate(argument: str, rate: Any) -> tuple[int, int]:
-    """Return a frame rate in lowest terms.
-
-    Raises:
-        TypeError: If it is not a frame rate.
-        ValueError: If it is not above 0, or too large for FFmpeg.
-    """
     if isinstance(rate, Rational) and not isinstance(rate, bool):
         parts = (rate.numerator, rate.denominator)
     elif isinstance(rate, (tuple, list)) and len(rate) == 2:  # noqa: PLR2004 - a pair.
@@ -48,21 +47,28 @@ _MAX_QSCALE = 1 << 16
 _MAX_BIT_RATE = 2**62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AudioEncodeConfig:
-    """The sound for an encoder, and how it is encoded; made by `audio_encode_config`.
+    """The sound for an encoder, and how it is encoded; see `Muxer.add_encode_stream`.
 
-    Attributes:
-        num_channels: The number of channels.
-        sample_rate: The samples per second.
-        sample_fmt: The sample format by FFmpeg's name.
-        bit_rate: The bits per second to aim at; -1 leaves it to the encoder.
-        compression_level: How hard to compress; -1 leaves it to the encoder.
-        qscale: The quality, in the encoder's own scale; -1 leaves it to the encoder.
+    `audio_encode_config` is another name of it. Any number of threads may share one.
+
+    Args:
+        num_channels: The number of channels of the frames.
+        sample_rate: Their samples per second. Some encoders take only certain rates: Opus takes 48000.
+        sample_fmt: Their sample format, by FFmpeg's name. If the encoder takes another one that holds every sample
+            unchanged, the frames are converted, as also for lossy codecs. Otherwise it is an error, which lists what
+            the encoder takes: FLAC takes ``"s16"`` and ``"s32"``.
+        bit_rate: The bits per second to aim at. -1 leaves this setting and those below to the encoder.
+        compression_level: How hard to compress: 0 to 12 for FLAC.
+        qscale: The quality in place of a bit rate, in the encoder's own scale.
+
+    Raises:
+        TypeError, ValueError: If an argument has the wrong type or is out of range, or a string holds a null character.
 
     Example:
-        >>> audio_encode_config(num_channels=2, sample_rate=48000).sample_fmt
-        'fltp'
+        >>> audio_encode_config(num_channels=2, sample_rate=48000, sample_fmt="s16").sample_rate
+        48000
     """
 
     num_channels: int
@@ -73,34 +79,44 @@ class AudioEncodeConfig:
     qscale: int = -1
 
     def __post_init__(self) -> None:
-        """Check what can be checked without FFmpeg."""
         check_int("num_channels", self.num_channels, least=1, most=_MAX_CHANNELS)
         check_int("sample_rate", self.sample_rate, least=1, most=_MAX_INT)
         check_ffmpeg_text("sample_fmt", self.sample_fmt)
         _check_common(self)
 
 
-@dataclass(frozen=True)
-class VideoEncodeConfig:
-    """The pictures for an encoder, and how they are encoded; made by `video_encode_config`.
+audio_encode_config = AudioEncodeConfig
 
-    Attributes:
-        height: The height in pixels.
-        width: The width in pixels.
-        frame_rate: The frames per second as (numerator, denominator); None is 25.
-        pix_fmt: The pixel format by FFmpeg's name.
-        bit_rate: The bits per second to aim at; -1 leaves it to the encoder.
-        compression_level: How hard to compress; -1 leaves it to the encoder.
-        qscale: The quality, in the encoder's own scale; -1 leaves it to the encoder.
-        gop_size: The largest distance of key frames; -1 leaves it to the encoder.
-        max_b_frames: The most B-frames in a row; -1 leaves it to the encoder.
-        colorspace: The colour space by FFmpeg's name.
-        color_primaries: The primaries by FFmpeg's name.
-        color_trc: The transfer characteristic by FFmpeg's name.
+
+@dataclass(frozen=True, kw_only=True)
+class VideoEncodeConfig:
+    """The pictures for an encoder, and how they are encoded; see `Muxer.add_encode_stream`.
+
+    `video_encode_config` is another name of it. Any number of threads may share one.
+
+    Args:
+        height, width: The size of the frames in pixels. With subsampled chroma, some encoders take no odd sides.
+        frame_rate: Their frames per second: ``(30000, 1001)``, a ``Fraction`` or an int. The times of frames
+            are rounded to it, and two frames at one time are an error. None is 25.
+        pix_fmt: Their pixel format, by FFmpeg's name. If the encoder takes another one, lossless codecs are given a
+            format that holds the pixels unchanged; for lossy ones, red, green and blue in 8 bits, and gray, are
+            converted to the YUV format that the encoder puts first, often yuv420p. Otherwise it is an error, which
+            lists what the encoder takes.
+        bit_rate: The bits per second to aim at. -1 leaves this setting and those below to the encoder.
+        compression_level: How hard to compress.
+        qscale: The quality in place of a bit rate, in the encoder's own scale: 1 (best) to 31 for MPEG-4 and MJPEG.
+        gop_size: The largest distance of key frames, in frames.
+        max_b_frames: The most B-frames in a row.
+        colorspace: The colour space by FFmpeg's name, such as ``"bt709"``, which is stored if the file format has a
+            field for it. Conversions from red, green and blue use it; None means BT.601.
+        color_primaries, color_trc: The primaries and the transfer characteristic by FFmpeg's names, stored alike.
+
+    Raises:
+        TypeError, ValueError: If an argument has the wrong type or is out of range, or a string holds a null character.
 
     Example:
-        >>> video_encode_config(height=48, width=64, frame_rate=30).frame_rate
-        (30, 1)
+        >>> video_encode_config(height=48, width=64, frame_rate=(30000, 1001)).pix_fmt
+        'rgb24'
     """
 
     height: int
@@ -117,7 +133,6 @@ class VideoEncodeConfig:
     color_trc: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be checked without FFmpeg."""
         check_int("height", self.height, least=1, most=MAX_SIDE)
         check_int("width", self.width, least=1, most=MAX_SIDE)
         if self.frame_rate is not None:
@@ -131,108 +146,13 @@ class VideoEncodeConfig:
                 check_ffmpeg_text(name, getattr(self, name))
 
 
+video_encode_config = VideoEncodeConfig
+
+
 def _check_common(config: AudioEncodeConfig | VideoEncodeConfig) -> None:
     check_int("bit_rate", config.bit_rate, least=-1, most=_MAX_BIT_RATE)
     check_int("compression_level", config.compression_level, least=-1, most=_MAX_INT)
     check_int("qscale", config.qscale, least=-1, most=_MAX_QSCALE)
-
-
-def audio_encode_config(
-    *,
-    num_channels: int,
-    sample_rate: int,
-    sample_fmt: str = "fltp",
-    bit_rate: int = -1,
-    compression_level: int = -1,
-    qscale: int = -1,
-) -> AudioEncodeConfig:
-    """Configure an encoder of sound; see `Muxer.add_encode_stream`.
-
-    Args:
-        num_channels: The number of channels of the frames.
-        sample_rate: Their samples per second. Some encoders take only certain rates: Opus takes 48000.
-        sample_fmt: Their sample format, by FFmpeg's name. If the encoder takes another one that holds every sample
-            unchanged, the frames are converted, as also for lossy codecs. Otherwise it is an error, which lists what
-            the encoder takes: FLAC takes ``"s16"`` and ``"s32"``.
-        bit_rate: The bits per second to aim at. -1 leaves this setting and those below to the encoder.
-        compression_level: How hard to compress: 0 to 12 for FLAC.
-        qscale: The quality in place of a bit rate, in the encoder's own scale.
-
-    Returns:
-        The configuration, which any number of threads may share.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range, or `sample_fmt` holds a null character.
-
-    Example:
-        >>> audio_encode_config(num_channels=2, sample_rate=48000, sample_fmt="s16").sample_rate
-        48000
-    """
-    return AudioEncodeConfig(num_channels, sample_rate, sample_fmt, bit_rate, compression_level, qscale)
-
-
-def video_encode_config(
-    *,
-    height: int,
-    width: int,
-    frame_rate: FrameRate | None = None,
-    pix_fmt: str = "rgb24",
-    bit_rate: int = -1,
-    compression_level: int = -1,
-    qscale: int = -1,
-    gop_size: int = -1,
-    max_b_frames: int = -1,
-    colorspace: str | None = None,
-    color_primaries: str | None = None,
-    color_trc: str | None = None,
-) -> VideoEncodeConfig:
-    """Configure an encoder of video; see `Muxer.add_encode_stream`.
-
-    Args:
-        height: The height of the frames in pixels. With subsampled chroma, some encoders take no odd sides.
-        width: Their width in pixels.
-        frame_rate: Their frames per second: ``(30000, 1001)``, a ``Fraction`` or an int. The times of frames
-            are rounded to it, and two frames at one time are an error. None is 25.
-        pix_fmt: Their pixel format, by FFmpeg's name. If the encoder takes another one, lossless codecs are given a
-            format that holds the pixels unchanged; for lossy ones, red, green and blue in 8 bits, and gray, are
-            converted to the YUV format that the encoder puts first, often yuv420p. Otherwise it is an error, which
-            lists what the encoder takes.
-        bit_rate: The bits per second to aim at. -1 leaves this setting and those below to the encoder.
-        compression_level: How hard to compress.
-        qscale: The quality in place of a bit rate, in the encoder's own scale: 1 (best) to 31 for MPEG-4 and MJPEG.
-        gop_size: The largest distance of key frames, in frames.
-        max_b_frames: The most B-frames in a row.
-        colorspace: The colour space by FFmpeg's name, such as ``"bt709"``, which is stored if the file format has a
-            field for it. Conversions from red, green and blue use it; None means BT.601.
-        color_primaries: The primaries by FFmpeg's name, stored in the same way.
-        color_trc: The transfer characteristic by FFmpeg's name, stored in the same way.
-
-    Returns:
-        The configuration, which any number of threads may share.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range, or a string holds a null character.
-
-    Example:
-        >>> video_encode_config(height=48, width=64, frame_rate=(30000, 1001)).pix_fmt
-        'rgb24'
-    """
-    return VideoEncodeConfig(
-        height,
-        width,
-        frame_rate,
-        pix_fmt,
-        bit_rate,
-        compression_level,
-        qscale,
-        gop_size,
-        max_b_frames,
-        colorspace,
-        color_primaries,
-        color_trc,
-    )
 
 
 class AudioEncoder:
@@ -281,11 +201,7 @@ class AudioEncoder:
         return self._native.encode(frames)
 
     def flush(self) -> AudioPackets | None:
-        """Return the packets that are left, or None. After this the encoder takes no more.
-
-        Raises:
-            RuntimeError: If the encoder fails.
-        """
+        """Return the packets that are left, or None. The encoder then takes no more. RuntimeError if it fails."""
         return self._native.flush()
 
 
@@ -330,9 +246,112 @@ class VideoEncoder:
         return self._native.encode(frames)
 
     def flush(self) -> VideoPackets | None:
-        """Return the packets that are left, or None. After this the encoder takes no more.
-
-        Raises:
-            RuntimeError: If the encoder fails.
-        """
+        """Return the packets that are left, or None. The encoder then takes no more. RuntimeError if it fails."""
         return self._native.flush()
+
+
+class ArrayMismatchError(ValueError, RuntimeError):
+    """Raised for an array or a format that frames cannot be made of.
+
+    It is a `ValueError`, and also a `RuntimeError`, which spdl 0.8.0 raises.
+    """
+
+
+_PIX_FMTS = ("rgb24", "bgr24", "rgba", "bgra", "gray", "gray8", "gray16", "gray16le", "gray16be", "yuv444p")
+_SAMPLES = {"u8": "uint8", "s16": "int16", "s32": "int32", "s64": "int64", "flt": "float32", "dbl": "float64"}
+_MAX_TIME = 2**40
+
+
+def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: FrameRate, pts: int) -> VideoFrames:
+    """Make frames that show pictures in an array, without a copy.
+
+    The frames keep the array alive. Nothing writes to it, but what is written to it later shows in them. An array that
+    is not C-contiguous is copied once, and what is written to it later does not show.
+
+    Args:
+        array: An array of N pictures in main memory: uint8 (N, H, W, 3) for ``"rgb24"`` and ``"bgr24"``, (N, H, W, 4)
+            for ``"rgba"`` and ``"bgra"``, (N, H, W) or (N, H, W, 1) for ``"gray"`` (or ``"gray8"``), (N, 3, H, W) for
+            ``"yuv444p"``. For ``"gray16"``, uint16 or int16 (N, H, W) or (N, H, W, 1), whose bits are taken as they
+            are: in the machine's byte order, or in the one after the name with ``"gray16le"`` and ``"gray16be"``.
+        pix_fmt: The pixel format by FFmpeg's name.
+        frame_rate: The frames per second: ``(30000, 1001)``, a ``Fraction`` or an int.
+        pts: The number of the first frame, from which its time follows: ``pts / frame_rate`` seconds.
+
+    Returns:
+        The frames.
+
+    Raises:
+        TypeError: If `array` is not an array in main memory, or another argument has the wrong type.
+        ValueError: If the array does not match `pix_fmt`, or an argument is out of range.
+
+    Example:
+        >>> frames = create_reference_video_frame(np.zeros((5, 48, 64, 3), np.uint8), "rgb24", (10, 1), 20)
+        >>> len(frames), frames.width, frames.height, frames.get_timestamps()[:2]
+        (5, 64, 48, [2.0, 2.1])
+    """
+    name = ALIASES.get(check_str("pix_fmt", pix_fmt), pix_fmt)
+    if pix_fmt not in _PIX_FMTS:
+        refuse(ArrayMismatchError, "pix_fmt", f"one of {', '.join(_PIX_FMTS)}", pix_fmt)
+    rate = parse_frame_rate("frame_rate", frame_rate)
+    time = check_int("pts", pts, least=-_MAX_TIME, most=_MAX_TIME)
+    shown = as_array("array", array)
+    check_dtype("array", shown.dtype, name, pix_fmt, ArrayMismatchError)
+    pictures = PIXEL_FORMATS[name]
+    sides = (*shown.shape, 1) if pictures.channels == 1 and shown.ndim == 3 else shown.shape  # noqa: PLR2004 - N, H, W.
+    fits = len(sides) == 4 and sides[1 if pictures.planar else 3] == pictures.channels  # noqa: PLR2004 - and channels.
+    height, width = (sides[2:] if pictures.planar else sides[1:3]) if fits else (0, 0)
+    if not (fits and 1 <= sides[0] <= _MAX_INT and 1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
+        shape = pictures.shape.replace("(", "(N, ")
+        accepted = f"of shape {shape}, sides from 1 to {MAX_SIDE}, for the pixel format {pix_fmt!r}"
+        refuse(ArrayMismatchError, "array", accepted, shown.shape)
+    return native.reference_video(_bytes_of(shown), name, width, height, sides[0], rate, time)
+
+
+def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> AudioFrames:
+    """Make frames that show sound in an array, without a copy.
+
+    The frames keep the array alive. Nothing writes to it, but what is written to it later is heard in them. An array
+    that is not C-contiguous, such as a transposed one, is copied once, and what is written to it later is not heard.
+
+    Args:
+        array: An array in main memory: (samples, channels), or (channels, samples) if the name of the
+            format ends in p. The formats are ``"u8"`` (uint8), ``"s16"`` (int16), ``"s32"`` (int32), ``"s64"`` (int64),
+            ``"flt"`` (float32) and ``"dbl"`` (float64), and ``"u8p"``, ``"s16p"`` and so on.
+        sample_fmt: The sample format by FFmpeg's name.
+        sample_rate: The samples per second.
+        pts: The number of the first sample, from which its time follows: ``pts / sample_rate`` seconds.
+
+    Returns:
+        The frames.
+
+    Raises:
+        TypeError: If `array` is not an array in main memory, or another argument has the wrong type.
+        ValueError: If the array does not match `sample_fmt`, or an argument is out of range.
+
+    Example:
+        >>> frames = create_reference_audio_frame(np.zeros((2, 800), np.float32), "fltp", 8000, 0)
+        >>> len(frames), frames.num_channels, frames.sample_fmt
+        (800, 2, 'fltp')
+    """
+    dtype = _SAMPLES.get(check_str("sample_fmt", sample_fmt).removesuffix("p"))
+    if dtype is None:
+        names = ", ".join([*_SAMPLES, *(f"{name}p" for name in _SAMPLES)])
+        refuse(ArrayMismatchError, "sample_fmt", f"one of {names}", sample_fmt)
+    rate = check_int("sample_rate", sample_rate, least=1, most=_MAX_INT)
+    time = check_int("pts", pts, least=-_MAX_TIME, most=_MAX_TIME)
+    heard = as_array("array", array)
+    if heard.dtype != dtype:
+        refuse(ArrayMismatchError, "array", f"of dtype {dtype} for {sample_fmt!r}", heard.dtype)
+    planar = sample_fmt.endswith("p")
+    channels, samples = (heard.shape if planar else heard.shape[::-1]) if heard.ndim == 2 else (0, 0)  # noqa: PLR2004
+    if not (1 <= channels <= _MAX_CHANNELS and 1 <= samples <= _MAX_INT):
+        order = "(channels, samples)" if planar else "(samples, channels)"
+        accepted = f"of shape {order}, 1 to {_MAX_CHANNELS} channels, at least 1 sample, for {sample_fmt!r}"
+        refuse(ArrayMismatchError, "array", accepted, heard.shape)
+    return native.reference_audio(_bytes_of(heard), sample_fmt, channels, samples, rate, time)
+
+
+def _bytes_of(array: Array) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -106,8 +106,7 @@ class Muxer:
         Raises:
             RuntimeError: If there is no such encoder, the format cannot hold what it makes, or it does not take such
                 frames. The message says what there is, and quotes FFmpeg.
-            TypeError: If an argument has the wrong type.
-            ValueError: If a string holds a null character.
+            TypeError, ValueError: If an argument has the wrong type, or a string holds a null character.
         """
         accepted = "a configuration, as `video_encode_config` or `audio_encode_config` returns"
         check_instance("config", config, (AudioEncodeConfig, VideoEncodeConfig), accepted)
@@ -176,8 +175,7 @@ class Muxer:
         Raises:
             RuntimeError: If the file cannot be made or has no streams, an option is wrong, or the muxer was opened
                 before. The message quotes the system or FFmpeg.
-            TypeError: If `muxer_config` is not a mapping of strings.
-            ValueError: If a string holds a null character.
+            TypeError, ValueError: If `muxer_config` is not a mapping of strings, or a string holds a null character.
         """
         options = list((copy_ffmpeg_options("muxer_config", muxer_config) or {}).items())
         if not isinstance(self._dst, str):
@@ -219,11 +217,7 @@ class Muxer:
         self._native.write(index, packets)
 
     def flush(self) -> None:
-        """Write all packets that wait for other streams.
-
-        Raises:
-            RuntimeError: If the muxer is not open, or the file cannot be written.
-        """
+        """Write all packets that wait for others. RuntimeError if the muxer is not open, or the file not writable."""
         self._native.flush()
 
     def close(self) -> None:

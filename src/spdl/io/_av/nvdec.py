@@ -1,20 +1,21 @@
-"""Videos that NVDEC decodes, by the names of 0.8.0."""
+"""Videos that NVDEC decodes, and the colours of their frames, by the names of 0.8.0."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from spdl._check import check_choice, check_flag, check_instance, check_int
+from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
+from spdl._files import cache_folder
 from spdl.io._av.demuxer import Demuxer
 from spdl.io._common.native import native
-from spdl.io._device.cuda_config import CUDAConfig
-from spdl.io._device.nv12 import convert_frames_of
+from spdl.io._device.cuda import CUDAConfig, search_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from spdl.io._image.decode import ImageInput
+    from spdl.io._image.image import ImageInput
     from spdl.io._native import CUDABuffer, GpuVideoDecoder, VideoCodec, VideoPackets
+
 
 GpuFormat: TypeAlias = Literal["rgb", "bgr"]
 
@@ -40,6 +41,10 @@ class NvDecDecoder:
         >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
         >>> decoder.decode_packets(demux_video(clip)).shape  # doctest: +SKIP
         (48, 360, 320)
+        >>> decoder.init_buffer(16)  # doctest: +SKIP
+        >>> arrays = [*decoder.streaming_decode_packets(demux_video(clip)), *decoder.flush()]  # doctest: +SKIP
+        >>> [len(frames) for frames in arrays]  # doctest: +SKIP
+        [16, 16, 16]
     """
 
     def __init__(self) -> None:
@@ -65,21 +70,14 @@ class NvDecDecoder:
         Args:
             device_config: The GPU and stream, from `cuda_config`.
             codec: The codec of the packets, their attribute ``codec``.
-            crop_left: The pixels to cut off at the left, before scaling.
-            crop_top: The pixels to cut off at the top.
-            crop_right: The pixels to cut off at the right.
-            crop_bottom: The pixels to cut off at the bottom.
-            scale_width: The width of the frames in pixels, even; -1 keeps the width.
-            scale_height: The height of the frames in pixels, even; -1 keeps the height.
+            crop_left, crop_top, crop_right, crop_bottom: The pixels to cut off at each side, before scaling.
+            scale_width, scale_height: The size of the frames in pixels, even; -1 keeps a side.
             use_cache: Whether to take a decoder that an earlier video on this GPU has left, and leave it for a later
                 one. Four are kept.
 
         Raises:
             RuntimeError: If NVDEC is not usable, or decodes no such codec; the message says why.
             TypeError, ValueError: If an argument is wrong.
-
-        Example:
-            >>> NvDecDecoder().init_decoder(cuda_config(0), demux_video(clip).codec, scale_width=64)  # doctest: +SKIP
         """
         self._prepare(
             device_config,
@@ -98,9 +96,6 @@ class NvDecDecoder:
 
         Raises:
             TypeError, ValueError: If it is not an int of at least 1.
-
-        Example:
-            >>> nvdec_decoder(cuda_config(0), demux_video(clip).codec).init_buffer(16)  # doctest: +SKIP
         """
         self._num_frames = check_int("num_frames", num_frames, least=1)
         if self._decoder is not None:
@@ -118,11 +113,6 @@ class NvDecDecoder:
         Raises:
             RuntimeError: If nothing can be decoded, or CUDA reports an error.
             TypeError: If these are not packets of a video, or they were consumed.
-
-        Example:
-            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
-            >>> decoder.decode_packets(demux_video(clip)).shape  # doctest: +SKIP
-            (48, 360, 320)
         """
         frames = self._ready().decode_all(_checked(packets))
         self._ready().set_chunk(self._num_frames)
@@ -141,11 +131,6 @@ class NvDecDecoder:
         Raises:
             RuntimeError: If CUDA reports an error.
             TypeError: If these are not packets of a video, or they were consumed.
-
-        Example:
-            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
-            >>> [len(frames) for frames in decoder.streaming_decode_packets(demux_video(clip))]  # doctest: +SKIP
-            [32]
         """
         yield from self._ready().decode(_checked(packets))
 
@@ -157,10 +142,6 @@ class NvDecDecoder:
 
         Raises:
             RuntimeError: If CUDA reports an error.
-
-        Example:
-            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
-            >>> arrays = [*decoder.streaming_decode_packets(demux_video(clip)), *decoder.flush()]  # doctest: +SKIP
         """
         yield from self._ready().flush()
 
@@ -197,9 +178,6 @@ class NvDecDecoder:
             raise RuntimeError(msg)
         return self._decoder
 
-    def _form(self) -> tuple[int, bool, int]:
-        return self._ready().form()
-
 
 def nvdec_decoder(
     cuda_config: CUDAConfig,
@@ -213,18 +191,14 @@ def nvdec_decoder(
     scale_width: int = _ORIGINAL,
     scale_height: int = _ORIGINAL,
 ) -> NvDecDecoder:
-    """Make a decoder of a video on a GPU.
+    """Make a decoder of a video on a GPU, prepared by `NvDecDecoder.init_decoder`.
 
     Args:
         cuda_config: The GPU and stream, from `cuda_config`.
         codec: The codec of the packets, their attribute ``codec``.
         use_cache: Whether to take a decoder that an earlier video on this GPU has left, and leave it for a later one.
-        crop_left: The pixels to cut off at the left, before scaling.
-        crop_top: The pixels to cut off at the top.
-        crop_right: The pixels to cut off at the right.
-        crop_bottom: The pixels to cut off at the bottom.
-        scale_width: The width of the frames in pixels, even; -1 keeps the width.
-        scale_height: The height of the frames in pixels, even; -1 keeps the height.
+        crop_left, crop_top, crop_right, crop_bottom: The pixels to cut off at each side, before scaling.
+        scale_width, scale_height: The size of the frames in pixels, even; -1 keeps a side.
 
     Returns:
         The decoder, prepared.
@@ -269,20 +243,15 @@ def decode_packets_nvdec(
         device_config: The GPU and stream, from `cuda_config`.
         pix_fmt: ``"rgb"`` or ``"bgr"``, with the matrix and range that the video names, and BT.601 for one that names
             none. None leaves the frames in NV12, of 8 bits whatever the video has.
-        crop_left: The pixels to cut off at the left, before scaling.
-        crop_top: The pixels to cut off at the top.
-        crop_right: The pixels to cut off at the right.
-        crop_bottom: The pixels to cut off at the bottom.
-        scale_width: The width of the frames in pixels, even; -1 keeps the width.
-        scale_height: The height of the frames in pixels, even; -1 keeps the height.
+        crop_left, crop_top, crop_right, crop_bottom: The pixels to cut off at each side, before scaling.
+        scale_width, scale_height: The size of the frames in pixels, even; -1 keeps a side.
 
     Returns:
         uint8 (N, 3, H, W), or (N, H * 3 / 2, W) in NV12, with its own memory. Odd sides lose their last line.
 
     Raises:
         RuntimeError: If NVDEC is not usable, does not decode the video, or CUDA reports an error.
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range.
+        TypeError, ValueError: If an argument has the wrong type, or is out of range.
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
@@ -303,7 +272,7 @@ def decode_packets_nvdec(
     frames = decoder.decode_packets(packets)
     if pix_fmt is None:
         return frames
-    matrix, full_range, bits = decoder._form()  # noqa: SLF001
+    matrix, full_range, bits = decoder._ready().form()  # noqa: SLF001
     return convert_frames_of(frames, device_config, (matrix, full_range), blue_first=pix_fmt == "bgr", bits=bits)
 
 
@@ -331,8 +300,7 @@ def streaming_load_video_nvdec(
     Raises:
         RuntimeError: If the file cannot be read, NVDEC is not usable or does not decode the video, or CUDA reports an
             error.
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range.
+        TypeError, ValueError: If an argument has the wrong type, or is out of range.
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
@@ -363,3 +331,110 @@ def _side(name: str, side: int) -> int:
 def _checked(packets: VideoPackets) -> VideoPackets:
     check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
     return packets
+
+
+_MATRICES = {1: "BT.709", 4: "FCC", 5: "BT.601", 6: "BT.601", 7: "SMPTE 240M", 9: "BT.2020", 10: "BT.2020"}
+"""The numbers of ITU-T H.273, and what they stand for."""
+
+
+def nv12_to_rgb(
+    buffers: CUDABuffer | Sequence[CUDABuffer],
+    *,
+    device_config: CUDAConfig,
+    coeff: int = 1,
+    sync: bool = False,
+    full_range: bool = False,
+) -> CUDABuffer:
+    """Convert frames from NV12, as NVDEC makes them, to planes of red, green and blue.
+
+    A kernel computes with 16 binary places; samples of chroma are repeated. The call returns when the work is done, and
+    releases the GIL until then.
+
+    Args:
+        buffers: Frames of one size, uint8 (N, H * 3 / 2, W) or (H * 3 / 2, W), or a sequence of these, which are
+            joined.
+        device_config: The GPU that has the frames, and the stream, from `cuda_config`.
+        coeff: The matrix of the colours, by its number in ITU-T H.273: 1 is BT.709, 5 and 6 are BT.601, 9 is BT.2020,
+            4 is FCC's, 7 is SMPTE 240M's. `decode_packets_nvdec` takes the one that the video names.
+        sync: Has no effect, since the call waits in any case.
+        full_range: Whether luma goes from 0 to 255. Otherwise it goes from 16 to 235, as nearly all videos have it.
+
+    Returns:
+        uint8 (N, 3, H, W), with its own memory.
+
+    Raises:
+        RuntimeError: If CUDA reports an error, or the compiler of kernels is missing.
+        TypeError: If an argument has the wrong type.
+        ValueError: If no frames are given, they have several sizes or no such shape, or the matrix is not known.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> frames = decode_packets_nvdec(demux_video(clip), device_config=config, pix_fmt=None)  # doctest: +SKIP
+        >>> nv12_to_rgb(frames, device_config=config).shape  # doctest: +SKIP
+        (48, 3, 240, 320)
+    """
+    check_flag("sync", sync)
+    return convert_frames_of(buffers, device_config, (coeff, check_flag("full_range", full_range)), blue_first=False)
+
+
+def nv12_to_bgr(
+    buffers: CUDABuffer | Sequence[CUDABuffer],
+    *,
+    device_config: CUDAConfig,
+    coeff: int = 1,
+    sync: bool = False,
+    full_range: bool = False,
+) -> CUDABuffer:
+    """Convert frames from NV12 to planes of blue, green and red.
+
+    Args:
+        buffers, device_config, coeff, sync, full_range: As for `nv12_to_rgb`.
+
+    Returns:
+        uint8 (N, 3, H, W), with its own memory.
+
+    Raises:
+        Exception: The errors of `nv12_to_rgb`.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> frames = decode_packets_nvdec(demux_video(clip), device_config=config, pix_fmt=None)  # doctest: +SKIP
+        >>> nv12_to_bgr(frames, device_config=config).shape  # doctest: +SKIP
+        (48, 3, 240, 320)
+    """
+    check_flag("sync", sync)
+    return convert_frames_of(buffers, device_config, (coeff, check_flag("full_range", full_range)), blue_first=True)
+
+
+def convert_frames_of(
+    buffers: CUDABuffer | Sequence[CUDABuffer],
+    device_config: CUDAConfig,
+    colors: tuple[int, bool],
+    *,
+    blue_first: bool,
+    bits: int = 8,
+) -> CUDABuffer:
+    """Convert frames whose colours are coded by a matrix, in the full range of luma or not.
+
+    Samples of more than 8 bits are the upper ones of 16, as P016 has them.
+    """
+    check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+    if colors[0] not in _MATRICES:
+        known = ", ".join(f"{number} ({name})" for number, name in _MATRICES.items())
+        refuse(ValueError, "coeff", f"one of {known}", colors[0])
+    joined: list[Any] = list(buffers) if isinstance(buffers, (list, tuple)) else [buffers]
+    if not joined:
+        refuse(ValueError, "buffers", "at least one buffer of frames", buffers)
+    for each in joined:
+        check_instance("buffers", each, native.CUDABuffer, "a CUDABuffer of NV12 frames, or a sequence of them")
+    search_packages()
+    return native.convert_frames_to_planes(
+        buffers=joined,
+        colors=colors,
+        bits=bits,
+        blue_first=blue_first,
+        device=device_config.device_index,
+        stream=device_config.stream,
+        allocator=device_config.allocator,
+        kernel_folder=str(cache_folder() / "kernels"),
+    )

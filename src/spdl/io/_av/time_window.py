@@ -37,10 +37,6 @@ def parse_window(argument: str, window: Sequence[Seconds] | None) -> Window:
 
     A float stands for the nearest fraction with a denominator of at most 10**6: 1001 / 30000 is then the same moment as
     the Fraction.
-
-    Raises:
-        TypeError: If it is not a pair of moments.
-        ValueError: If a moment is not a number or NaN, or the window is empty (also an `IndexError`).
     """
     if window is None:
         return None, None
@@ -56,17 +52,12 @@ def parse_window(argument: str, window: Sequence[Seconds] | None) -> Window:
 
 
 def parse_moment(argument: str, value: Any) -> Fraction | float:
-    """Return a moment as a fraction; as a float if it is infinite.
-
-    Raises:
-        TypeError: If it is neither a number nor a str.
-        ValueError: If it is NaN, or the str holds no number.
-    """
+    """Return a moment as a fraction; as a float if it is infinite."""
     if isinstance(value, bool):
         refuse(TypeError, argument, _ACCEPTED, value)
     try:
         if isinstance(value, str):
-            value = _parse_text(value)
+            value = Fraction(value) if "/" in value else Decimal(value.strip())
         if isinstance(value, (Rational, Decimal)) and not (isinstance(value, Decimal) and not value.is_finite()):
             moment = Fraction(value).limit_denominator(_DENOMINATOR)
         elif isinstance(value, (Real, Decimal)) or hasattr(type(value), "__float__"):
@@ -83,20 +74,12 @@ def parse_moment(argument: str, value: Any) -> Fraction | float:
     return moment
 
 
-def _parse_text(text: str) -> Fraction | Decimal:
-    return Fraction(text) if "/" in text else Decimal(text.strip())
-
-
 def _ratio(moment: Fraction | float) -> tuple[int, int] | None:
     return moment.as_integer_ratio() if isinstance(moment, Fraction) else None
 
 
 def parse_windows(timestamps: Iterable[Sequence[Seconds] | None] | None, count: int) -> list[Any]:
-    """Return the windows of some inputs, as `parse_window` does. None is the whole of each.
-
-    Raises:
-        TypeError, ValueError: If there are not as many, or one is not a window.
-    """
+    """Return the windows of some inputs, as `parse_window` does. None is the whole of each."""
     if timestamps is None:
         return [(None, None)] * count
     accepted = f"a window (start, end) or None for each of the {count} inputs"

@@ -7,7 +7,8 @@ import logging
 import math
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
@@ -16,8 +17,7 @@ from spdl.io._av.demuxer import best_stream, open_container
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._device.cuda_config import choose_device
-from spdl.io._device.cuda_info import search_packages
+from spdl.io._device.cuda import choose_device, search_packages
 from spdl.io._image.config import DecodeConfig, decode_options
 from spdl.io._image.gpu_images import leaves_choice
 from spdl.io._image.options import (
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from spdl.io._av.time_window import Seconds
-    from spdl.io._device.cuda_config import CUDAConfig
+    from spdl.io._device.cuda import CUDAConfig
     from spdl.io._image.config import DemuxConfig
-    from spdl.io._image.decode import ImageInput
+    from spdl.io._image.image import ImageInput
     from spdl.io._native import VideoCodec, VideoFrames
 
     State: TypeAlias = tuple[list[int], list[int], bytes, bytes, bool, bool, str]
@@ -82,7 +82,6 @@ class VideoIndex:
     joined: bool = False
 
     def __post_init__(self) -> None:
-        """Check that the parts belong together."""
         count = len(self.keys)
         if {len(self.times), len(self.places)} != {8 * count} or len(self.hidden) != count:
             msg = (
@@ -93,7 +92,6 @@ class VideoIndex:
 
 
 def make_index(state: State, stream: int) -> VideoIndex:
-    """Return the index that native code has made."""
     times, places, keys, hidden, timed, joined, damage = state
     return VideoIndex(
         array("q", times).tobytes(), array("q", places).tobytes(), keys, hidden, timed, stream, damage, joined
@@ -101,7 +99,6 @@ def make_index(state: State, stream: int) -> VideoIndex:
 
 
 def index_state(index: VideoIndex) -> State:
-    """Return the index as native code takes it."""
     times, places = array("q"), array("q")
     times.frombytes(index.times)
     places.frombytes(index.places)
@@ -127,16 +124,14 @@ class VideoReader:
 
     Args:
         src: A path, the bytes of a file (kept and read in place), or an open binary file that can seek.
-        width: The width of the pictures in pixels. None follows from the height, or is the video's own.
-        height: The height of the pictures in pixels. None follows from the width, or is the video's own.
+        width, height: The size of the pictures in pixels. None follows from the other side, or is the video's own.
         mode: How pictures of another shape get the size: ``"pad"`` centres them on black, ``"crop"`` cuts off what is
             too much on both sides, ``"stretch"`` distorts them. It needs both sides.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``.
         layout: ``"NHWC"`` or ``"NCHW"``.
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
-        mean: A number for each channel. None is 0.
-        std: A number for each channel. None is 1.
+        mean, std: A number for each channel. None is 0 and 1.
         exact: Whether every picture is converted at its full size and then resized as Pillow does it, as
             `load_image_batch` does. By default the planes of brightness and chroma are resized with the same filters,
             and then converted, which takes a fraction of the time: values differ by at most one level from exact
@@ -145,8 +140,7 @@ class VideoReader:
         rotate: Whether to turn pictures upright as the file says, as with phones. `rotation` is the angle.
         stream: The index of the stream. None is the main video stream.
         index: The `index` of a reader of the same file. None reads the file through.
-        demux_config: How FFmpeg reads; see `demux_config`.
-        decode_config: How to decode; see `decode_config`.
+        demux_config, decode_config: How FFmpeg reads, and how to decode; see `demux_config` and `decode_config`.
         num_threads: How many threads the decoder may use. More than one pays for long runs of frames of large videos;
             for many videos it is better to read several at once.
         name: The file's name in errors. The default is the path, or the number of bytes.
@@ -194,6 +188,8 @@ class VideoReader:
         name: str | None = None,
         device: str | CUDAConfig | Any = None,
     ) -> None:
+        # The arguments with which another process opens the file again.
+        self._arguments = src, {k: v for k, v in locals().items() if k not in {"self", "src", "index"}}
         self._gpu = choose_device(device)
         check_choice("pix_fmt", pix_fmt, tuple(PIXEL_FORMATS))
         both = width is not None and height is not None
@@ -205,7 +201,10 @@ class VideoReader:
             exif=check_flag("rotate", rotate),
         )
         self._dtype = dtype
-        self._picture = _picture_shape(width, height, layout, PIXEL_FORMATS[pix_fmt])
+        self._picture: tuple[int, ...] | None = None
+        if both:
+            channels = (PIXEL_FORMATS[pix_fmt],)
+            self._picture = (*channels, *resize.target[::-1]) if layout == "NCHW" else (*resize.target[::-1], *channels)
         if index is not None:
             check_instance("index", index, VideoIndex, "a VideoIndex, as `VideoReader.index` returns, or None")
             if stream not in (None, index.stream):
@@ -218,28 +217,6 @@ class VideoReader:
         self._stream = best_stream(container, audio=False) if stream is None else check_int("stream", stream, least=0)
         state = None if index is None else index_state(index)
         self._native = native.VideoReader(container, self._stream, options, state)
-        self._arguments = (
-            src,
-            {
-                "width": width,
-                "height": height,
-                "mode": mode,
-                "interpolation": interpolation,
-                "pix_fmt": pix_fmt,
-                "layout": layout,
-                "dtype": dtype,
-                "mean": mean,
-                "std": std,
-                "exact": exact,
-                "rotate": rotate,
-                "stream": stream,
-                "demux_config": demux_config,
-                "decode_config": decode_config,
-                "num_threads": num_threads,
-                "name": name,
-                "device": device,
-            },
-        )
         if self._gpu is not None:
             search_packages()
             self._native.use_gpu(device=self._gpu.device_index, stream=self._gpu.stream)
@@ -249,7 +226,6 @@ class VideoReader:
             _LOG.warning("%s: %s. A VideoReader reads the %d frames before.", container.name(), self._damage, len(self))
 
     def __len__(self) -> int:
-        """Return the number of frames."""
         return len(self._times)
 
     @property
@@ -319,8 +295,7 @@ class VideoReader:
         Raises:
             IndexError: If there is no such frame.
             RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
-            TypeError: If an index is not an int.
-            ValueError: If no indices are given.
+            TypeError, ValueError: If an index is not an int, or no indices are given.
         """
         if not isinstance(indices, Iterable):
             refuse(TypeError, "indices", "an iterable of ints", indices)
@@ -411,7 +386,7 @@ class VideoReader:
         if hasattr(src, "read"):
             msg = "a VideoReader of an open file cannot be pickled: make it of a path, or of the file's content"
             raise TypeError(msg)
-        return _open_again, (src, keywords, self.index)
+        return partial(VideoReader, index=self.index, **keywords), (src,)
 
     def __repr__(self) -> str:
         return f"VideoReader({self.codec!r}, {len(self)} frames)"
@@ -433,24 +408,13 @@ class VideoReader:
         return frame
 
 
-def _picture_shape(width: int | None, height: int | None, layout: Layout, channels: int) -> tuple[int, ...] | None:
-    if width is None or height is None:
-        return None
-    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
-
-
 _LOG = logging.getLogger("spdl.io")
 
 _TOLERANCE = 1e-7  # Seconds: timestamps such as 1001 / 30000 are not exact as floats.
-
-
-def _open_again(src: Any, keywords: dict[str, Any], index: VideoIndex) -> VideoReader:
-    return VideoReader(src, index=index, **keywords)
 
 
 def _with_threads(config: DecodeConfig | None, num_threads: int) -> DecodeConfig | None:
     if num_threads == 1:
         return config
     config = config if config is not None else DecodeConfig()
-    options = {**(config.decoder_options or {}), "threads": str(num_threads)}
-    return DecodeConfig(config.decoder, options, config.max_pixels, config.backend)
+    return replace(config, decoder_options={**(config.decoder_options or {}), "threads": str(num_threads)})

@@ -91,11 +91,6 @@ BufferT = TypeVar("BufferT", bound="CPUBuffer | CUDABuffer")
 
 
 def on_error_of(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - the argument itself.
-    """Return the treatment of images that fail, from both arguments that say it.
-
-    Raises:
-        ValueError: If it is not known, or both are given.
-    """
     if on_error is None:
         return "skip" if strict is False else "raise"
     if strict is not None:
@@ -114,16 +109,10 @@ def settle(
     unknown: str = "The size of their zeros is unknown: give both width and height.",
     listed: str = "failures",
 ) -> BufferT:
-    """Return a batch that knows its failures.
+    """Return a batch that knows its failures; None is a batch with nothing in it.
 
-    Args:
-        buffer: The batch; None if nothing is in it.
-        failures: The failures.
-        errors: Their treatment.
-        inputs: The inputs with their number, such as "3 images".
-        describe: Returns the name of an input that failed.
-        unknown: The remedy if nothing was loaded whose size the zeros could have.
-        listed: The attribute of the result that has the failures.
+    For messages, `inputs` is the inputs with their number, such as "3 images", `describe` names one that failed,
+    `unknown` is the remedy if zeros would have no known size, and `listed` the result's attribute with the failures.
 
     Raises:
         LoadError: If there are failures, and these are to be raised, or nothing was loaded.
@@ -141,8 +130,7 @@ def settle(
                 f"`{listed}` then lists them."
             )
         raise LoadError("\n".join(lines), tuple(failures))
-    if buffer is None:  # pragma: no cover - without a reason there is a result.
-        raise AssertionError
+    assert buffer is not None  # Without a reason there is a result.
     if failures:
         buffer._set_failures(tuple(failures))  # noqa: SLF001
     return buffer

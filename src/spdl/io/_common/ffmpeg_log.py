@@ -53,8 +53,7 @@ def set_ffmpeg_log_level(val: int, /) -> None:
             8, as in spdl 0.8.0, which is quiet: a damaged file logs at 16. The level is the process's.
 
     Raises:
-        TypeError: If `val` is not an int.
-        ValueError: If it is beyond 1,000 or -1,000.
+        TypeError, ValueError: If `val` is not an int, or it is beyond 1,000 or -1,000.
 
     Example:
         >>> set_ffmpeg_log_level(24)  # Errors and warnings.

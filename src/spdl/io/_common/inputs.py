@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import stat
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
 from spdl._check import refuse, refuse_lost_slash, shown
+from spdl._processes import RenewedLock
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
@@ -24,17 +24,13 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MOST_STORES = 32
 _MOST_AT_ONCE = 32
 
-_lock = threading.Lock()
+_lock = RenewedLock()  # Stores begin again by themselves in a forked process.
 _stores: OrderedDict[str, Store] = OrderedDict()
 """The stores that URLs have named, those used last at the end. They have connections, and have learnt of the server."""
 
 
 def is_url(value: object) -> TypeGuard[str]:
-    """Return whether this is a URL such as ``https://host/name``, rather than a path.
-
-    Raises:
-        ValueError: If it is a URL that has lost a slash in a ``pathlib.Path``.
-    """
+    """Return whether this is a URL such as ``https://host/name``. One that lost a slash in a Path is a ValueError."""
     # Only few paths have that, and every input is looked at.
     if not isinstance(value, str) or ":/" not in value:
         return False
@@ -94,11 +90,7 @@ def fetch_all(inputs: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
 
 
 def check_is_object(url: str) -> None:
-    """Refuse the URL of a folder of a store: without its slash it would be the URL of another object.
-
-    Raises:
-        ValueError: If it is one.
-    """
+    """Refuse the URL of a folder of a store: without its slash it would be the URL of another object."""
     if url.partition("?")[0].endswith("/") and url[:5].lower() != "file:":
         raise ValueError(f"{shown(url)} is the URL of a folder: name an object, whose URL does not end with '/'")
 
@@ -131,15 +123,6 @@ def _find(url: str) -> tuple[Store | None, str]:
     return kept, path
 
 
-def _begin_anew() -> None:
-    # A thread may have held the lock when the process was forked. Stores begin again by themselves.
-    global _lock  # noqa: PLW0603 - the module's own.
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
-
-
 @runtime_checkable
 class Readable(Protocol):
     """Anything with a method ``read`` that returns up to `size` bytes: a binary file, a pipe, a response."""
@@ -151,12 +134,6 @@ def resolve(value: Any, argument: str, index: int | None = None, *, files: bool)
     """Return an input as a path, which is a ``str``, or as an object that shows its bytes by the buffer protocol.
 
     The object at a URL is read whole.
-
-    Args:
-        value: The input.
-        argument: The name of the argument, for messages.
-        index: The input's position, if the argument holds several.
-        files: Whether open binary files are accepted too. They are read to their end.
 
     Raises:
         OSError: If there is nothing at the URL, or it cannot be read.
@@ -221,11 +198,7 @@ def _resolve(value: Any, argument: str, index: int | None, *, files: bool) -> An
 
 
 def is_bytes(value: Any, name: str) -> bool:
-    """Return whether an object shows its memory.
-
-    Raises:
-        TypeError: If it does, but the memory holds no bytes that can be read in place.
-    """
+    """Return whether an object shows its memory; a TypeError if that holds no bytes that can be read in place."""
     try:
         view = memoryview(value)
     except (BufferError, TypeError, ValueError):
@@ -246,12 +219,6 @@ def is_single(value: object) -> bool:
 
 
 def list_inputs(srcs: Iterable[Any], function: str) -> tuple[Any, ...]:
-    """Return the inputs of a batch.
-
-    Raises:
-        TypeError: If `srcs` is a single input or no iterable.
-        ValueError: If it is empty.
-    """
     # Lists come first, since a protocol takes long to look up.
     if not isinstance(srcs, (list, tuple)) and (is_single(srcs) or not isinstance(srcs, Iterable)):
         remedy = f"For a batch of one, pass a list, as in `{function}([src], ...)`."

@@ -39,10 +39,8 @@ class ChangedError(FormatError):
 class OneVersion:
     """Reads parts of an object, and notices if it is another one than it was before. Threads share it.
 
-    The answers of a store that does not report versions cannot be compared.
-
-    Args:
-        entry: The version that it must have. None for the first one that is read.
+    The answers of a store that does not report versions cannot be compared. Without an `entry`, the first version that
+    is read is the right one.
     """
 
     def __init__(self, store: Store, path: str, entry: Entry | None = None) -> None:

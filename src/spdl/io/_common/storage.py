@@ -78,14 +78,8 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
 def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str | None) -> Any:
     """Return the storage as native code takes it: None, a `CPUStorage`, or an object with a writable buffer.
 
-    Args:
-        storage: The caller's argument.
-        shape: The shape that the caller's array must have room for, unless it is flat; None if that is not known yet.
-        dtype: The type that its elements must have, unless they are single bytes; None if that is not known yet.
-
-    Raises:
-        TypeError: If the storage has another type.
-        ValueError: If it is read-only, or has another shape or dtype.
+    A caller's array must have the dtype, and room for the shape, unless it is flat or of bytes. These are None where
+    they are not known yet.
     """
     if storage is None or isinstance(storage, native.CPUStorage):
         return storage

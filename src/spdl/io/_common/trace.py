@@ -84,8 +84,7 @@ def tracing(
     Raises:
         OSError: If the file cannot be opened, or, at the end, if it could not be written to. It names the path.
         RuntimeError: If this process is traced already.
-        TypeError: If an argument has another type.
-        ValueError: If `buffer_size` is below 1, or above a GiB.
+        TypeError, ValueError: If an argument has another type, or `buffer_size` is below 1, or above a GiB.
 
     Example:
         >>> path = photo.with_suffix(".json.gz")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_instance, check_int, refuse
 from spdl.io._common.native import native
-from spdl.io._device.cuda_config import CUDAConfig, local_rank
+from spdl.io._device.cuda import CUDAConfig, local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable

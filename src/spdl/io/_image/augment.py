@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from spdl._check import check_int, check_number, refuse
+from spdl._check import check_instance, check_int, check_number, refuse
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -17,20 +17,12 @@ _LARGEST = (1 << 64) - 1
 
 
 class DrawKey(NamedTuple):
-    """The values that random numbers depend on."""
-
     seed: int
     epoch: int
     indices: tuple[int, ...]
 
 
 def draw_key(seed: int, epoch: int, indices: Iterable[int]) -> DrawKey:
-    """Return the key of the random numbers of some images.
-
-    Raises:
-        TypeError: If one of these is not an integer.
-        ValueError: If one of these is negative or has more than 64 bits.
-    """
     return DrawKey(_word("seed", seed), _word("epoch", epoch), tuple([_word("indices", index) for index in indices]))
 
 
@@ -51,11 +43,7 @@ class RandomResizedCrop:
     """Random crops for a batch, one for each image; made by `random_resized_crop`.
 
     Attributes:
-        indices: For each image, its index in the dataset.
-        seed: The seed of the run.
-        epoch: The number of the pass over the data.
-        scale: The least and the greatest share of the image's area.
-        ratio: The least and the greatest ratio of width to height.
+        indices, seed, epoch, scale, ratio: As `random_resized_crop` describes them.
 
     Example:
         >>> crop = random_resized_crop([7], seed=1, epoch=0)
@@ -143,9 +131,7 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
     """Draw which images to flip, for ``load_image_batch(..., flip=...)``.
 
     Args:
-        indices: For each image of the batch, its index in the dataset.
-        seed: The seed of the run, from 0 to 2**64 - 1.
-        epoch: The number of the pass over the data, from 0 to 2**64 - 1.
+        indices, seed, epoch: As for `random_resized_crop`.
         probability: The probability that an image is flipped, from 0 to 1.
 
     Returns:
@@ -186,11 +172,7 @@ _LARGEST_INDEX = (1 << 31) - 1
 
 
 def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop | None]:
-    """Return the crops of `count` images as native code takes them: as boxes, or as the parameters to draw them by.
-
-    Raises:
-        TypeError, ValueError: If they are not crops, or another number of them.
-    """
+    """Return the crops of `count` images as native code takes them: as boxes, or as the parameters to draw them by."""
     if crop is None:
         return [], None
     if isinstance(crop, RandomResizedCrop):
@@ -205,11 +187,7 @@ def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop |
 
 
 def resolve_flip(flip: Flip, count: int) -> list[bool]:
-    """Return a bool for each of `count` images, or an empty list if none is flipped.
-
-    Raises:
-        TypeError, ValueError: If they are not bools, or another number of them.
-    """
+    """Return a bool for each of `count` images, or an empty list if none is flipped."""
     if isinstance(flip, bool):
         return [flip] * count if flip else []
     rows: Any = flip.tolist() if hasattr(flip, "tolist") else flip
@@ -253,12 +231,8 @@ class RandomColorJitter:
     """Random changes of colour for a batch, one for each image; made by `random_color_jitter`.
 
     Attributes:
-        indices: For each image, its index in the dataset.
-        seed: The seed of the run.
-        epoch: The number of the pass over the data.
-        brightness: The least and the greatest factor of brightness.
-        contrast: The least and the greatest factor of contrast.
-        saturation: The least and the greatest factor of saturation.
+        indices, seed, epoch: As `random_color_jitter` describes them.
+        brightness, contrast, saturation: The least and the greatest factor of each.
         hue: The least and the greatest turn of the hue.
 
     Example:
@@ -315,13 +289,9 @@ def random_color_jitter(
     on `seed`, `epoch` and its index: not on the batch, the order, the number of workers or other draws.
 
     Args:
-        indices: For each image of the batch, its index in the dataset.
-        seed: The seed of the run, from 0 to 2**64 - 1.
-        epoch: The number of the pass over the data, from 0 to 2**64 - 1.
-        brightness: A number x for factors from ``max(0, 1 - x)`` to ``1 + x``, or the least and the greatest factor. 0
-            changes nothing.
-        contrast: The same for contrast.
-        saturation: The same for saturation.
+        indices, seed, epoch: As for `random_resized_crop`.
+        brightness, contrast, saturation: A number x for factors from ``max(0, 1 - x)`` to ``1 + x``, or the least and
+            the greatest factor. 0 changes nothing.
         hue: A number x for turns from -x to x, or the least and the greatest; a whole turn is 1, and 0.5 is the most.
 
     Returns:
@@ -382,22 +352,13 @@ def _pair(name: str, value: Any, accepted: str) -> tuple[float, float]:
 
 
 def resolve_jitter(jitter: RandomColorJitter | None, count: int, pix_fmt: str | None) -> ColorJitter | None:
-    """Return the changes of colour of `count` images as native code takes them.
-
-    Raises:
-        TypeError, ValueError: If they are something else, or for another number of images, or have no colours.
-    """
+    """Return the changes of colour of `count` images as native code takes them."""
     if jitter is None:
         return None
-    if not isinstance(jitter, RandomColorJitter):
-        _refuse(jitter)
+    check_instance("jitter", jitter, RandomColorJitter, "what `random_color_jitter` returns, or None")
     if len(jitter.indices) != count:
         there = f"There are {len(jitter.indices)}."
         refuse(ValueError, "jitter", f"given for each of the {count} images", jitter.indices, there)
     if pix_fmt == "gray":
         refuse(ValueError, "jitter", "None with `pix_fmt='gray'`, which has no colours", jitter)
     return jitter._to_native()  # noqa: SLF001 - our own class.
-
-
-def _refuse(jitter: object) -> NoReturn:
-    refuse(TypeError, "jitter", "what `random_color_jitter` returns, or None", jitter)

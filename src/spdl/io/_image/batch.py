@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, Unpack, overload
 
 from spdl._check import check_flag, check_instance, check_int, refuse
@@ -14,8 +15,8 @@ from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.augment import Crop, Flip, RandomColorJitter, resolve_crop, resolve_flip, resolve_jitter
 from spdl.io._image.config import check_ffmpeg_text, decode_options, demux_options
-from spdl.io._image.decode import ImageInput, decode_image_packets, demux_image, describe
 from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
+from spdl.io._image.image import ImageInput, decode_image_packets, demux_image, describe
 from spdl.io._image.image_filters import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.options import (
     DEFAULT_ARRAY_FORMAT,
@@ -41,9 +42,9 @@ from spdl.io._image.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from spdl.io._device.cuda_config import CUDAConfig
+    from spdl.io._device.cuda import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
     from spdl.io._native import CPUBuffer, CUDABuffer, ImageFrames
 
@@ -96,27 +97,20 @@ class _CallOptions(TypedDict, total=False):
     on_error: OnError | None
 
 
-class _Options(TypedDict, total=False):
+class _Options(_CallOptions, total=False):
     """The options that the type of the result does not depend on."""
 
     pix_fmt: str | None
     demux_config: DemuxConfig | None
     decode_config: DecodeConfig | None
     filter_desc: str | None
-    storage: Storage | None
-    strict: bool | None
     mode: Mode | None
-    crop: Crop | None
-    flip: Flip
-    jitter: RandomColorJitter | None
     interpolation: Interpolation
     layout: Layout
     dtype: Dtype | IdDtype
     mean: Sequence[float] | None
     std: Sequence[float] | None
     exact: bool
-    num_threads: int
-    on_error: OnError | None
     exif: bool | None
     pad_value: int | tuple[int, ...]
     pages: int | None
@@ -297,8 +291,7 @@ def load_image_batch(
     check_device_config(device_config)
     errors = on_error_of(strict, on_error)
     if options is not None:
-        own = (width, height, pix_fmt, demux_config, decode_config, filter_desc, mode, interpolation)
-        _check_alone(options, (*own, layout, dtype, mean, std, exact, exif, pad_value, pages))
+        _check_alone(options, locals())
         width, height, mode, interpolation = options.width, options.height, options.mode, options.interpolation
         pix_fmt, layout, dtype, mean, std = options.pix_fmt, options.layout, options.dtype, options.mean, options.std
         exact, exif, pad_value, pages = options.exact, options.exif, options.pad_value, options.pages
@@ -345,17 +338,8 @@ def load_image_batch(
         rest = {"jitter": jitters, "page": page, "storage": resolve_storage(storage, shape, dtype)}
         buffer, reasons = _load(what, rest, device_config if free else None)
     else:
-        if (
-            boxes
-            or random
-            or flips
-            or jitters
-            or array_format != DEFAULT_ARRAY_FORMAT
-            or exif
-            or pad_value
-            or page is not None
-            or errors in ("zero", "partial")
-        ):
+        unusual = array_format != DEFAULT_ARRAY_FORMAT, page is not None, errors in ("zero", "partial")
+        if any((boxes, random, flips, jitters, exif, pad_value, *unusual)):
             _refuse_filters(filter_desc, pix_fmt)
         if filter_desc == DEFAULT_FILTER_DESC:
             filter_desc = get_video_filter_desc(
@@ -373,7 +357,9 @@ def load_image_batch(
     loaded: CPUBuffer | CUDABuffer = settle(
         buffer, failures, errors, f"{len(given)} images", lambda it: describe(inputs[it.index], url_of(it.source))
     )
-    return _bring(loaded, device_config)
+    if device_config is None or isinstance(loaded, native.CUDABuffer):
+        return loaded
+    return transfer_buffer(loaded, device_config=device_config)
 
 
 def _load(
@@ -387,38 +373,12 @@ def _load(
     return native.load_batch(**what, **rest)
 
 
-def _bring(buffer: CPUBuffer | CUDABuffer, device_config: CUDAConfig | None) -> CPUBuffer | CUDABuffer:
-    """Return a batch on the wanted device."""
-    if device_config is None or isinstance(buffer, native.CUDABuffer):
-        return buffer
-    return transfer_buffer(buffer, device_config=device_config)
-
-
-_ALONE = {
-    "width": _UNSET,
-    "height": _UNSET,
-    "pix_fmt": "rgb24",
-    "demux_config": None,
-    "decode_config": None,
-    "filter_desc": DEFAULT_FILTER_DESC,
-    "mode": None,
-    "interpolation": "bicubic",
-    "layout": "NHWC",
-    "dtype": "uint8",
-    "mean": None,
-    "std": None,
-    "exact": True,
-    "exif": None,
-    "pad_value": 0,
-    "pages": None,
-}
-"""The arguments that a record of options covers, and their defaults."""
-
-
-def _check_alone(options: object, given: Sequence[object]) -> None:
+def _check_alone(options: object, given: Mapping[str, object]) -> None:
     """Raise if the options are not a record, or an argument that they cover is given as well."""
     check_instance("options", options, ImageOptions, "an ImageOptions or None")
-    for (name, default), value in zip(_ALONE.items(), given, strict=True):
+    defaults = load_image_batch.__kwdefaults__ or {}
+    for name in (*(field.name for field in fields(ImageOptions)), "filter_desc"):
+        value, default = given[name], defaults[name]
         if not (value is default or (type(value) is type(default) and value == default)):
             remedy = f"Use dataclasses.replace(options, {name}=...)." if name != "filter_desc" else ""
             refuse(TypeError, name, "left out with `options`", value, remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -15,23 +15,11 @@ if TYPE_CHECKING:
 
 
 def check_ffmpeg_text(argument: str, value: object) -> None:
-    """Check a text before FFmpeg gets it.
-
-    Raises:
-        TypeError: If it is not a str.
-        ValueError: If it holds a null character, where FFmpeg would stop reading.
-    """
     if "\0" in check_str(argument, value):
         refuse(ValueError, argument, "a str without null characters", value, "FFmpeg would stop reading at the first.")
 
 
 def copy_ffmpeg_options(argument: str, options: object) -> dict[str, str] | None:
-    """Return a copy of options, which map names to values, or None.
-
-    Raises:
-        TypeError: If they are not a mapping, or a name or a value is not a str.
-        ValueError: If a name or a value holds a null character.
-    """
     if options is None:
         return None
     check_instance(argument, options, Mapping, "a mapping of options' names to their values, both str, or None")
@@ -68,65 +56,9 @@ _MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
 
 @dataclass(frozen=True)
 class DemuxConfig:
-    """How FFmpeg finds the image in the bytes; made by `demux_config`, which describes the fields.
+    """How FFmpeg finds the image in the bytes.
 
-    Attributes:
-        format: A demuxer by FFmpeg's name.
-        format_options: Options of that demuxer.
-        buffer_size: How many bytes FFmpeg reads at a time.
-
-    Example:
-        >>> demux_config(buffer_size=4096).buffer_size
-        4096
-    """
-
-    format: str | None = None
-    format_options: Mapping[str, str] | None = None
-    buffer_size: int = _DEFAULT_BUFFER_SIZE
-
-    def __post_init__(self) -> None:
-        """Check what can be checked without FFmpeg."""
-        if self.format is not None:
-            check_ffmpeg_text("format", self.format)
-        object.__setattr__(self, "format_options", copy_ffmpeg_options("format_options", self.format_options))
-        check_int("buffer_size", self.buffer_size, least=1, most=_MAX_BUFFER_SIZE)
-
-
-@dataclass(frozen=True)
-class DecodeConfig:
-    """How images are decoded; made by `decode_config`, which describes the fields.
-
-    Attributes:
-        decoder: A decoder by FFmpeg's name.
-        decoder_options: Options of that decoder.
-        max_pixels: The most pixels, width times height, that an image may have.
-        backend: The library that does the work, or None for the fastest one that can.
-
-    Example:
-        >>> decode_config(max_pixels=1000).max_pixels
-        1000
-    """
-
-    decoder: str | None = None
-    decoder_options: Mapping[str, str] | None = None
-    max_pixels: int = DEFAULT_MAX_PIXELS
-    backend: Backend | None = None
-
-    def __post_init__(self) -> None:
-        """Check what can be checked without FFmpeg."""
-        if self.decoder is not None:
-            check_ffmpeg_text("decoder", self.decoder)
-        object.__setattr__(self, "decoder_options", copy_ffmpeg_options("decoder_options", self.decoder_options))
-        check_int("max_pixels", self.max_pixels, least=1, most=_LARGEST_MAX_PIXELS)
-        check_choice("backend", self.backend, (*get_args(Backend), None))
-
-
-def demux_config(
-    format: str | None = None,  # noqa: A002 - the field's word, and FFmpeg's.
-    format_options: Mapping[str, str] | None = None,
-    buffer_size: int = _DEFAULT_BUFFER_SIZE,
-) -> DemuxConfig:
-    """Configure how FFmpeg finds the image in the bytes.
+    `demux_config` is another name of it. Any number of threads may share one. It holds a copy of options.
 
     With a format or an option, FFmpeg also reads and decodes JPEG, instead of libjpeg-turbo.
 
@@ -136,10 +68,6 @@ def demux_config(
         format_options: Options of that demuxer, with values as text, such as ``{"loop": "1"}``.
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
-    Returns:
-        A configuration for the argument ``demux_config``. It holds a copy of the options, and any number of threads may
-        share it.
-
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If `buffer_size` is out of range, or a string holds a null character.
@@ -148,17 +76,26 @@ def demux_config(
         >>> demux_config(format="png_pipe").format
         'png_pipe'
     """
-    return DemuxConfig(format, format_options, buffer_size)
+
+    format: str | None = None
+    format_options: Mapping[str, str] | None = None
+    buffer_size: int = _DEFAULT_BUFFER_SIZE
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            check_ffmpeg_text("format", self.format)
+        object.__setattr__(self, "format_options", copy_ffmpeg_options("format_options", self.format_options))
+        check_int("buffer_size", self.buffer_size, least=1, most=_MAX_BUFFER_SIZE)
 
 
-def decode_config(
-    decoder: str | None = None,
-    decoder_options: Mapping[str, str] | None = None,
-    *,
-    max_pixels: int = DEFAULT_MAX_PIXELS,
-    backend: Backend | None = None,
-) -> DecodeConfig:
-    """Configure how images are decoded, and which are too large.
+demux_config = DemuxConfig
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How images are decoded, and which are too large.
+
+    `decode_config` is another name of it. Any number of threads may share one. It holds a copy of options.
 
     With a decoder or an option, FFmpeg also decodes JPEG.
 
@@ -181,10 +118,6 @@ def decode_config(
             level if chroma is not subsampled, since FFmpeg has another inverse DCT, chroma upsampling and filters.
             FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
 
-    Returns:
-        A configuration for the argument ``decode_config``. It holds a copy of the options, and any number of threads
-        may share it.
-
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a string holds a null character, or another argument is out of range.
@@ -193,7 +126,22 @@ def decode_config(
         >>> load_image(photo, decode_config=decode_config(backend="ffmpeg")).backends
         ('ffmpeg',)
     """
-    return DecodeConfig(decoder, decoder_options, max_pixels, backend)
+
+    decoder: str | None = None
+    decoder_options: Mapping[str, str] | None = None
+    _: KW_ONLY
+    max_pixels: int = DEFAULT_MAX_PIXELS
+    backend: Backend | None = None
+
+    def __post_init__(self) -> None:
+        if self.decoder is not None:
+            check_ffmpeg_text("decoder", self.decoder)
+        object.__setattr__(self, "decoder_options", copy_ffmpeg_options("decoder_options", self.decoder_options))
+        check_int("max_pixels", self.max_pixels, least=1, most=_LARGEST_MAX_PIXELS)
+        check_choice("backend", self.backend, (*get_args(Backend), None))
+
+
+decode_config = DecodeConfig
 
 
 def demux_options(config: DemuxConfig | None, bsf: str | None, *, for_ffmpeg: bool = False) -> DemuxOptions:
@@ -211,7 +159,6 @@ def demux_options(config: DemuxConfig | None, bsf: str | None, *, for_ffmpeg: bo
 
 
 def decode_options(config: DecodeConfig | None, *, keep_damaged: bool = False) -> DecodeOptions:
-    """Return a configuration as native code takes it."""
     if config is None:
         return _plain_decode_options(keep_damaged=keep_damaged)
     check_instance("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")

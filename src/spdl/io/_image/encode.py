@@ -50,11 +50,6 @@ _BY_SUFFIX = {suffix: name for name, image_format in FORMATS.items() for suffix 
 
 
 def format_of(path: str) -> str:
-    """Return the format of a file's suffix.
-
-    Raises:
-        ValueError: If no format has that suffix.
-    """
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - half the time of a Path.
     if suffix not in _BY_SUFFIX:
         remedy = "Or name the format with `encode_image(..., encode_config=encode_config(format=...))`."
@@ -71,12 +66,10 @@ class PixelFormat(NamedTuple):
 
     @property
     def alpha(self) -> bool:
-        """True if its last channel is alpha."""
         return self.channels in (2, 4)
 
     @property
     def shape(self) -> str:
-        """The shape that an array must have."""
         if self.planar:
             return f"({self.channels}, H, W)"
         return "(H, W) or (H, W, 1)" if self.channels == 1 else f"(H, W, {self.channels})"
@@ -121,19 +114,30 @@ CHROMA_GRIDS: dict[Subsampling, tuple[int, int]] = {
 _MAX_QUALITY = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EncodeConfig:
-    """How an image is encoded; made by `encode_config`, which describes the fields.
+    """How `encode_image` encodes.
 
-    Attributes:
-        format: The file format, or None for the one of the path's suffix.
-        width: The width in pixels to scale to, or None for the array's own.
-        height: The height in pixels to scale to, or None for the array's own.
-        scale_algo: FFmpeg's name of the interpolation.
-        quality: From 1 to 100, or None for 75.
-        subsampling: How JPEG stores chroma.
-        encoder: An encoder by FFmpeg's name.
-        encoder_options: Options of that encoder.
+    `encode_config` is another name of it. Any number of threads may share one. It holds a copy of options.
+
+    Args:
+        format: ``"jpeg"``, ``"png"``, ``"webp"``, ``"bmp"``, ``"tiff"``, ``"gif"``, ``"jpeg2000"``, ``"avif"``,
+            ``"qoi"``, ``"ppm"`` or ``"pgm"``. None takes the format of the path's suffix.
+        width, height: The size in pixels to scale to. None is the array's own. The two sides are scaled independently.
+        scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images in rgb24, bgr24 and gray
+            are scaled as `load_image_batch` does it, others by FFmpeg.
+        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; otherwise it is an error. None is
+            75. From 95 on, a JPEG becomes larger but hardly better.
+        subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
+            ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
+            ``"4:2:0"``. It has no effect on gray images.
+        encoder: An encoder by FFmpeg's name, such as ``"librav1e"`` for AVIF, in place of the format's usual one.
+            FFmpeg then encodes JPEG too.
+        encoder_options: Options of FFmpeg's encoder, with values as text, such as ``{"lossless": "1"}`` for WebP or
+            ``{"compression_level": "9"}`` for PNG. FFmpeg then encodes JPEG too.
+
+    Raises:
+        TypeError, ValueError: If an argument has the wrong type or is out of range, or a string holds a null character.
 
     Example:
         >>> encode_config(format="jpeg", quality=90).quality
@@ -150,7 +154,6 @@ class EncodeConfig:
     encoder_options: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be checked without FFmpeg."""
         check_choice("format", self.format, (*FORMATS, None))
         for name, side in (("width", self.width), ("height", self.height)):
             if side is not None:
@@ -164,69 +167,19 @@ class EncodeConfig:
         object.__setattr__(self, "encoder_options", copy_ffmpeg_options("encoder_options", self.encoder_options))
 
 
-def encode_config(
-    *,
-    format: str | None = None,  # noqa: A002 - the field's word, and FFmpeg's.
-    width: int | None = None,
-    height: int | None = None,
-    scale_algo: str = "bicubic",
-    quality: int | None = None,
-    subsampling: Subsampling | None = None,
-    encoder: str | None = None,
-    encoder_options: Mapping[str, str] | None = None,
-) -> EncodeConfig:
-    """Configure how `encode_image` encodes.
-
-    Args:
-        format: ``"jpeg"``, ``"png"``, ``"webp"``, ``"bmp"``, ``"tiff"``, ``"gif"``, ``"jpeg2000"``, ``"avif"``,
-            ``"qoi"``, ``"ppm"`` or ``"pgm"``. None takes the format of the path's suffix.
-        width: The width in pixels to scale to. None is the array's own. The two sides are scaled independently.
-        height: The height in pixels to scale to. None is the array's own.
-        scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images in rgb24, bgr24 and gray
-            are scaled as `load_image_batch` does it, others by FFmpeg.
-        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; otherwise it is an error. None is
-            75. From 95 on, a JPEG becomes larger but hardly better.
-        subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
-            ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
-            ``"4:2:0"``. It has no effect on gray images.
-        encoder: An encoder by FFmpeg's name, such as ``"librav1e"`` for AVIF, in place of the format's usual one.
-            FFmpeg then encodes JPEG too.
-        encoder_options: Options of FFmpeg's encoder, with values as text, such as ``{"lossless": "1"}`` for WebP or
-            ``{"compression_level": "9"}`` for PNG. FFmpeg then encodes JPEG too.
-
-    Returns:
-        A configuration for the argument ``encode_config``. It holds a copy of the options, and any number of threads
-        may share it.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range, or a string holds a null character.
-
-    Example:
-        >>> encode_config(format="jpeg", quality=90).quality
-        90
-    """
-    return EncodeConfig(format, width, height, scale_algo, quality, subsampling, encoder, encoder_options)
+encode_config = EncodeConfig
 
 
 _DIMENSIONS = 3
 
 
 class Pixels(NamedTuple):
-    """An image in memory, as native code takes it."""
-
     bytes: Any
     size: tuple[int, int]
     pix_fmt: str
 
 
 def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
-    """Check an image and its pixel format against each other.
-
-    Raises:
-        TypeError: If the image is not an array in main memory.
-        ValueError: If the pixel format is unknown, or the array has another shape or dtype.
-    """
     check_str("pix_fmt", pix_fmt)
     name = ALIASES.get(pix_fmt, pix_fmt)
     if name not in PIXEL_FORMATS:
@@ -241,11 +194,7 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
 
 
 def as_array(argument: str, data: Any) -> np.ndarray[Any, Any]:
-    """Return an array in main memory as NumPy's, without a copy.
-
-    Raises:
-        TypeError: If it is not one.
-    """
+    """Return an array in main memory as NumPy's, without a copy."""
     import numpy as np  # noqa: PLC0415
 
     if hasattr(data, "__cuda_array_interface__"):
@@ -375,11 +324,9 @@ def save_image(
             given, FFmpeg encodes JPEG, and then takes only yuv444p.
         compression_level: How hard to compress: 0 to 9 for PNG.
         qscale: The quantiser of FFmpeg's JPEG encoder, from 2 (best) to 31.
-        gop_size: An option of FFmpeg's encoder.
-        max_b_frames: An option of FFmpeg's encoder.
+        gop_size, max_b_frames: Options of FFmpeg's encoder.
         colorspace: The colour space by FFmpeg's name, such as ``"bt709"``; stored if the format has a field for it.
-        color_primaries: The primaries by FFmpeg's name, stored in the same way.
-        color_trc: The transfer characteristic by FFmpeg's name, stored in the same way.
+        color_primaries, color_trc: The primaries and the transfer characteristic by FFmpeg's names, stored alike.
 
     Raises:
         OSError, RuntimeError, TypeError, ValueError: For the reasons that `encode_image` lists.

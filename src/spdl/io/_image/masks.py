@@ -1,9 +1,10 @@
-"""Masks of a batch: an id for each pixel, out of files or arrays."""
+"""Masks: an id for each pixel, out of files, arrays or COCO's segmentations."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, get_args
 
 from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.io._common.errors import LoadFailure, on_error_of, settle
@@ -13,16 +14,29 @@ from spdl.io._common.storage import resolve_storage
 from spdl.io._image.augment import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.batch import MAX_THREADS
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.decode import ImageInput, describe
-from spdl.io._image.options import ArrayFormat, IdDtype, Mode, check_pages, make_load_options, make_pad, resize_to
+from spdl.io._image.image import ImageInput, describe
+from spdl.io._image.options import (
+    MAX_PIXELS,
+    MAX_SIDE,
+    ArrayFormat,
+    IdDtype,
+    Mode,
+    check_pages,
+    make_load_options,
+    make_pad,
+    resize_to,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
+
+    import numpy as np
 
     from spdl.io._common.storage import Storage
     from spdl.io._image.config import DecodeConfig
     from spdl.io._image.views import Place, Size
     from spdl.io._native import CPUBuffer, LoadOptions
+
 
 MaskInput: TypeAlias = ImageInput
 """A path, the encoded bytes, an open binary file, or the ids themselves: an array (H, W) of integers or bools."""
@@ -56,8 +70,7 @@ def load_mask_batch(
     Args:
         srcs: For each mask a path, the encoded bytes, an open binary file, or the ids themselves: an array (H, W) of
             integers or bools, which is read in place.
-        width: The width of the result in pixels, or None to keep it.
-        height: The height of the result in pixels, or None to keep it.
+        width, height: The size of the result in pixels. None keeps a side.
         mode: How a mask of another shape gets the size: ``"pad"``, ``"stretch"`` or ``"crop"``.
         crop: The part of each to take before, as in `load_image_batch`. A mask must be as large as its image.
         flip: Whether to mirror the result left to right: one bool, or one for each mask.
@@ -69,8 +82,7 @@ def load_mask_batch(
         decode_config: Which masks are too large; see `decode_config`.
         storage: The memory for the array, as in `load_image_batch`.
         num_threads: How many threads share the masks, including the calling one.
-        on_error: The treatment of masks that fail, as in `load_image_batch`: ``"raise"``, ``"skip"``, or ``"zero"``,
-            which fills their place with zeros. None is ``"raise"``.
+        on_error: ``"raise"``, which None is, too, ``"skip"`` or ``"zero"``, as in `load_image_batch`.
 
     Returns:
         The masks, (B, H, W), with their own memory or in `storage`. ``failures`` is a tuple of `LoadFailure`.
@@ -140,16 +152,8 @@ def load_mask_views(
 ) -> tuple[list[CPUBuffer], dict[int, str]]:
     """Return views of masks, and why some failed, whose views are zeros; each file is decoded once.
 
-    Args:
-        sources: The masks. Arrays are read in place.
-        groups: For each array of views, their width and height, and for each view the place of each mask.
-        sizes: The size that each upright mask has to have, or none.
-        dtype: The type of the ids. A file whose ids could be out of its `id_range` fails, and an array whose ids are.
-        pad_value: The id outside of masks.
-        exif: Whether masks are turned upright as their own EXIF data says.
-        pages: The page of each TIFF.
-        num_threads: How many threads share the masks.
-        decode_config: Which masks are too large.
+    A group has a width and a height, and for each view the place of each mask. Masks of other sizes than `sizes` fail,
+    if there are any, and those with ids out of the `id_range` of the dtype.
 
     Returns:
         An array (views, B, H, W) of each group.
@@ -193,11 +197,7 @@ def _resolve(sources: Sequence[MaskInput]) -> tuple[tuple[Any, ...], dict[int, s
 
 
 def _hold(source: Any, index: int) -> Any:
-    """Return an array of ids as native code takes it; None if the source is something else.
-
-    Raises:
-        TypeError: If it is an array of other values.
-    """
+    """Return an array of ids as native code takes it; None if the source is something else."""
     if getattr(source, "ndim", 1) == 1:
         return None  # Encoded bytes may be an array, too.
     import numpy as np  # noqa: PLC0415 - only with arrays.
@@ -215,3 +215,121 @@ def _hold(source: Any, index: int) -> Any:
         name = "int64"
         array = array.astype(name)
     return native.HeldIds(array, name)
+
+
+Segmentation: TypeAlias = Sequence[Sequence[float]] | Mapping[str, Any]
+"""What COCO's JSON has as ``segmentation``: polygons, or runs of pixels (RLE)."""
+
+_SEGMENTATION = (
+    "what COCO's JSON has as `segmentation`: a list of polygons, each a list x, y, x, y, ..., or a dict with `size`, "
+    "(height, width), and `counts`, a list of ints or a str"
+)
+_MOST_IDS = {"uint8": 255, "uint16": 65535}
+_PAIR = 2
+
+
+def coco_masks(
+    segmentations: Sequence[Segmentation],
+    *,
+    width: int,
+    height: int,
+    ids: Sequence[int] | None = None,
+    dtype: Literal["uint8", "uint16"] = "uint8",
+) -> np.ndarray[Any, Any]:
+    """Make masks of the segmentations of one picture in COCO's format, without pycocotools.
+
+    The pixels are the same as pycocotools makes of them (``annToMask`` of its ``COCO``). The polygons of one object are
+    united. Runs may be written in full or compressed.
+
+    Args:
+        segmentations: One for each object, as ``json.load`` returns the field ``segmentation``. Polygons are in pixels,
+            and what lies outside of the picture is cut off. An object without polygons is an error.
+        width, height: The size of the picture in pixels.
+        ids: The id of each object for one mask of all of them, such as its class in semantic segmentation. Where
+            objects overlap, the later one counts; pixels of no object have 0. None makes a mask of each object.
+        dtype: The type of the masks: ``"uint16"`` has room for ids up to 65535.
+
+    Returns:
+        A new array with its own memory. Without `ids`, (N, H, W): 1 for the object's pixels, 0 for others. With `ids`,
+        (H, W).
+
+    Raises:
+        TypeError: If a segmentation is something else, or another argument has the wrong type.
+        ValueError: If runs are damaged, or of another size, a polygon has fewer than three points or coordinates that
+            are not finite, there are more or fewer `ids` than segmentations, or an id is out of range.
+
+    Example:
+        >>> triangle = [[0.0, 0.0, 4.0, 0.0, 0.0, 4.0]]
+        >>> runs = {"size": [4, 4], "counts": [12, 4]}
+        >>> coco_masks([triangle, runs], width=4, height=4).sum(axis=(1, 2)).tolist()
+        [6, 4]
+        >>> coco_masks([triangle, runs], width=4, height=4, ids=[1, 7])[0].tolist()
+        [1, 1, 1, 7]
+    """
+    import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
+
+    width = check_int("width", width, least=1, most=MAX_SIDE)
+    height = check_int("height", height, least=1, most=MAX_SIDE)
+    if width * height > MAX_PIXELS:
+        refuse(ValueError, "width", f"such that `width` x `height` is at most {MAX_PIXELS} pixels", width)
+    if isinstance(segmentations, (str, bytes, Mapping)) or not isinstance(segmentations, Sequence):
+        refuse(TypeError, "segmentations", f"a sequence, for each object of it {_SEGMENTATION}", segmentations)
+    given = [
+        _read_segmentation(each, f"segmentations[{index}]", width, height) for index, each in enumerate(segmentations)
+    ]
+    check_choice("dtype", dtype, tuple(_MOST_IDS))
+    values = [1] * len(given)
+    if ids is not None:
+        values = [check_int(f"ids[{index}]", each, least=0, most=_MOST_IDS[dtype]) for index, each in enumerate(ids)]
+        if len(values) != len(given):
+            refuse(ValueError, "ids", f"given for each of the {len(given)} segmentations", ids)
+    masks = np.zeros((height, width) if ids is not None else (len(given), height, width), dtype)
+    if given:
+        native.coco_masks(
+            segmentations=given,
+            size=(width, height),
+            values=values,
+            together=ids is not None,
+            wide=dtype == "uint16",
+            masks=masks,
+        )
+    return masks
+
+
+def _read_segmentation(given: Any, name: str, width: int, height: int) -> bytes | list[int] | list[list[float]]:
+    """Return a segmentation as native code takes it: a text of runs, a list of them, or a list of polygons."""
+    if not isinstance(given, Mapping):
+        polygons = [_floats_of(polygon) for polygon in given] if _is_list(given) else []
+        if not polygons or None in polygons:
+            refuse(TypeError if polygons or not _is_list(given) else ValueError, name, _SEGMENTATION, given)
+        return [polygon for polygon in polygons if polygon is not None]
+    size = _floats_of(given.get("size"))
+    if size is None or len(size) != _PAIR:
+        refuse(ValueError, f"{name}['size']", "(height, width)", given.get("size"))
+    if size != [height, width]:
+        accepted = f"({height}, {width}), the height and the width of the picture"
+        refuse(ValueError, f"{name}['size']", accepted, given["size"])
+    counts = given.get("counts")
+    if isinstance(counts, str):
+        return counts.encode("utf-8", "surrogateescape")
+    if isinstance(counts, bytes):
+        return counts
+    if not _is_list(counts):
+        refuse(TypeError, f"{name}['counts']", "a list of ints, or a str", counts)
+    return [
+        check_int(f"{name}['counts'][{index}]", count, least=0, most=MAX_PIXELS) for index, count in enumerate(counts)
+    ]
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return hasattr(value, "tolist") or (isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+
+
+def _floats_of(values: Any) -> list[float] | None:
+    """Return a list of numbers, or None if it is something else."""
+    if not _is_list(values):
+        return None
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        return None

@@ -43,11 +43,6 @@ DEFAULT_ARRAY_FORMAT = ArrayFormat()
 def make_array_format(
     layout: Layout, dtype: Dtype | IdDtype, mean: Any, std: Any, *, dtypes: tuple[str, ...] = _DTYPES
 ) -> ArrayFormat:
-    """Return the array format that the arguments describe, with one of the `dtypes`.
-
-    Raises:
-        TypeError, ValueError: If an argument is wrong.
-    """
     check_choice("layout", layout, _LAYOUTS)
     check_choice("dtype", dtype, dtypes)
     if not _are_floats(dtype) and not (mean is None and std is None):
@@ -65,11 +60,7 @@ def make_array_format(
 
 
 def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float], list[float]]:
-    """Return the factors and summands that turn bytes into values, for red, green and blue.
-
-    Raises:
-        ValueError: If `mean` or `std` has not one value for each channel of the image.
-    """
+    """Return the factors and summands that turn bytes into values, for red, green and blue."""
     means = _per_channel("mean", array_format.mean, 0.0, channels)
     deviations = _per_channel("std", array_format.std, 1.0, channels)
     if not _are_floats(array_format.dtype):
@@ -173,32 +164,19 @@ def are_ids(pix_fmt: str | None, dtype: Dtype | IdDtype) -> bool:
 
 
 def check_unmixed(resize: Resize) -> None:
-    """Refuse a resize that mixes ids.
-
-    Raises:
-        ValueError: If it is one.
-    """
     if resize.target != (0, 0) and resize.interpolation != "nearest":
         accepted = f"'nearest' with `pix_fmt={resize.pix_fmt!r}`, since the mean of two ids is another id"
         refuse(ValueError, "interpolation", accepted, resize.interpolation)
 
 
 def dtypes_of(pix_fmt: str | None) -> tuple[str, ...]:
-    """Return the types of values that arrays of a pixel format may have."""
     return ID_DTYPES.get(pix_fmt or "", _DTYPES)
 
 
 def check_pages(pages: int | None) -> int | None:
-    """Return the page of each TIFF in a batch.
-
-    Raises:
-        TypeError: If it is not an int.
-    """
-    return (
-        None
-        if pages is None
-        else check_int("pages", pages, least=-_MOST_PAGES, most=_MOST_PAGES, accepted="an int or None")
-    )
+    if pages is None:
+        return None
+    return check_int("pages", pages, least=-_MOST_PAGES, most=_MOST_PAGES, accepted="an int or None")
 
 
 def id_range(dtype: str) -> tuple[int, int]:
@@ -207,11 +185,7 @@ def id_range(dtype: str) -> tuple[int, int]:
 
 
 def make_pad(pad_value: int | Sequence[int], pix_fmt: str, dtype: Dtype | IdDtype) -> tuple[int, int, int]:
-    """Return the bytes of a pixel that has this value, or these, one for each channel.
-
-    Raises:
-        TypeError, ValueError: If it is something else.
-    """
+    """Return the bytes of a pixel that has this value, or these, one for each channel."""
     channels = PIXEL_FORMATS.get(pix_fmt, 1)
     least, most = (0, 0xFF) if pix_fmt in PIXEL_FORMATS else id_range(dtype)
     accepted = f"an int from {least} to {most}"
@@ -230,11 +204,6 @@ def make_pad(pad_value: int | Sequence[int], pix_fmt: str, dtype: Dtype | IdDtyp
 def resize_to(
     width: int | None, height: int | None, mode: Mode, interpolation: Interpolation, pix_fmt: str = "rgb24"
 ) -> Resize:
-    """Return the resize that the arguments describe.
-
-    Raises:
-        TypeError, ValueError: If an argument is wrong.
-    """
     check_choice("mode", mode, _MODES)
     check_choice("interpolation", interpolation, _INTERPOLATIONS)
     sides = _side("width", width), _side("height", height)
@@ -269,7 +238,6 @@ def parse_served(filter_desc: str) -> Resize | None:
 
 
 def scale_flags(interpolation: Interpolation) -> str:
-    """Return FFmpeg's name of an interpolation."""
     return next(flags for flags, name in _SCALE_FLAGS.items() if name == interpolation)
 
 
@@ -281,11 +249,6 @@ def _side(name: str, side: int | None) -> int:
 def make_load_options(
     resize: Resize, array_format: ArrayFormat = DEFAULT_ARRAY_FORMAT, *, exact: bool = True, exif: bool = False
 ) -> LoadOptions:
-    """Return the options as native code takes them.
-
-    Raises:
-        ValueError: If `mean` or `std` has not one value for each channel of the image.
-    """
     scale, offset = make_factors(array_format, PIXEL_FORMATS.get(resize.pix_fmt, 1))
     return native.LoadOptions(
         target=resize.target,
@@ -312,22 +275,11 @@ class ImageOptions:
     mean what the arguments of `load_image_batch` do, except that `exif` stands for itself.
 
     Args:
-        width: The width in pixels, or None to keep it.
-        height: The height in pixels, or None to keep it.
-        mode: How an image of another shape gets the size: ``"pad"``, ``"stretch"`` or ``"crop"``.
-        interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
+        width, height: The size in pixels. None keeps a side, as for `load_image_batch`.
         pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``, or ids: ``"index"`` or ``"gray16"``.
-        layout: ``"NHWC"`` or ``"NCHW"``.
-        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1. For ids ``"uint8"`` (not for gray16),
-            ``"uint16"``, ``"int32"`` or ``"int64"``.
-        mean: A number for each channel to subtract from values of a float dtype. None is 0.
-        std: The divisor of each channel after that. None is 1.
-        exact: False allows a faster resize that is not Pillow's to the last bit.
         exif: Whether to turn photos upright as their EXIF data says. True, whatever the mode is.
-        demux_config: How FFmpeg reads.
-        decode_config: How to decode, and which images are too large.
-        pad_value: The value of pixels outside of the image, or one for each channel.
-        pages: The page of each TIFF. None is the first picture.
+        mode, interpolation, layout, dtype, mean, std, exact, pad_value, pages: As for `load_image_batch`.
+        demux_config, decode_config: As for `load_image_batch`.
 
     Raises:
         TypeError, ValueError: If a field is not as described; the message names it.
@@ -339,38 +291,22 @@ class ImageOptions:
     """
 
     width: int | None
-    """The width in pixels. None keeps the width."""
     height: int | None
-    """The height in pixels. None keeps the height."""
     mode: Mode = "pad"
-    """How an image of another shape gets the size."""
     interpolation: Interpolation = "bicubic"
-    """The filter of the resize."""
     pix_fmt: str = "rgb24"
-    """The channels, by FFmpeg's name."""
     layout: Layout = "NHWC"
-    """Where the channels are."""
     dtype: Dtype | IdDtype = "uint8"
-    """The type of the values."""
     mean: Sequence[float] | None = None
-    """The values subtracted from each channel, as a tuple."""
     std: Sequence[float] | None = None
-    """The divisors of each channel, as a tuple."""
     exact: bool = True
-    """Whether the resize is Pillow's to the last bit."""
     exif: bool = True
-    """Whether photos are turned upright."""
     demux_config: DemuxConfig | None = None
-    """How FFmpeg reads."""
     decode_config: DecodeConfig | None = None
-    """How to decode."""
     pad_value: int | tuple[int, ...] = 0
-    """The value of pixels outside of the image."""
     pages: int | None = None
-    """The page of each TIFF."""
 
     def __post_init__(self) -> None:
-        """Check the fields, and make them hashable."""
         resize = resize_to(self.width, self.height, self.mode, self.interpolation, self.pix_fmt)
         check_choice("pix_fmt", self.pix_fmt, (*PIXEL_FORMATS, *ID_DTYPES))
         dtypes = dtypes_of(self.pix_fmt)

@@ -92,12 +92,8 @@ def load_image_views(
 ) -> LoadedViews:
     """Load views of images by one native call, which decodes each image once.
 
-    A view has the pixels that `load_image_batch` gives with the same options, crop and flip.
-
-    Args:
-        srcs: Paths, encoded bytes, or open binary files, in any mixture.
-        groups: The views. Those of a group have the same size and format; all have the same configurations and `exif`.
-        num_threads: How many threads share the images.
+    A view has the pixels that `load_image_batch` gives with the same options, crop and flip. The views of a group have
+    the same size and format; all views have the same configurations and `exif`.
     """
     inputs, unread = resolve_all(list_inputs(srcs, "load_image_views"), files=True)
     first = groups[0][0].options
@@ -163,18 +159,9 @@ def erase_rectangles(
     ratio: tuple[float, float],
     values: Any,
 ) -> None:
-    """Set a random rectangle of each image to some values, in place.
+    """Set a random rectangle of each image to values (C,) of its dtype, in place.
 
-    Args:
-        images: An array (B, H, W, C), or (B, C, H, W), in one piece.
-        indices: For each image, its index in the dataset.
-        seed: The seed of the run.
-        epoch: The number of the pass over the data.
-        rows_first: Whether it is (B, H, W, C).
-        probability: The probability that something is erased.
-        scale: The least and the greatest share of the area.
-        ratio: The least and the greatest ratio of height to width.
-        values: An array (C,) of the same dtype.
+    The images are (B, H, W, C) if `rows_first`, else (B, C, H, W), in one piece.
     """
     height, width, channels = images.shape[1:] if rows_first else (*images.shape[2:], images.shape[1])
     random = native.RandomErase(
@@ -188,11 +175,8 @@ def write_pictures(
 ) -> tuple[Array | list[Array], list[bool]]:
     """Return pictures with the values, the dtype and the layout of the options, written by one native call.
 
-    Args:
-        pictures: Arrays (..., C, H, W) of uint8, or of float32 from 0 to 1, with any strides. If there is a `mean` or a
-            `std`, they have the channels of the options' pixel format.
-        options: The format. Its dtype is not uint8 if pictures are floats.
-        num_threads: How many threads share the pictures.
+    They are arrays (..., C, H, W) of uint8, or of float32 from 0 to 1 if the dtype is one of floats, with any strides.
+    If there is a `mean` or a `std`, they have the channels of the options' pixel format.
 
     Returns:
         One array if all pictures have the same shape, or else a list; and for each picture whether its values are an

@@ -41,21 +41,12 @@ class Padding(NamedTuple):
     dtype: DTypeLike | None = None
 
     def checked(self) -> Padding:
-        """Return the same.
-
-        Raises:
-            TypeError, ValueError: If a field is not as described.
-        """
         positive("multiple", self.multiple)
         check_choice("side", self.side, get_args(Side))
         return self
 
     def read(self, arrays: Sequence[Any]) -> tuple[list[NDArray[Any]], np.dtype[Any]]:
-        """Return arrays that can be parts of one, and its dtype.
-
-        Raises:
-            TypeError, ValueError: If they cannot.
-        """
+        """Return arrays that can be parts of one, and its dtype."""
         found = [_to_array(each, number) for number, each in enumerate(arrays)]
         if not found:
             refuse(ValueError, "arrays", "at least one array", arrays)
@@ -67,11 +58,6 @@ class Padding(NamedTuple):
         return found, self._find_dtype(found)
 
     def apply(self, arrays: Sequence[Any]) -> Padded:
-        """Return the arrays as one.
-
-        Raises:
-            TypeError, ValueError: If they cannot be one array.
-        """
         import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
 
         found, dtype = self.read(arrays)

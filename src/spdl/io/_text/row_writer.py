@@ -9,13 +9,12 @@ import numpy as np
 
 from spdl._check import check_choice, check_instance, check_int, refuse
 from spdl.io._common.native import native
-from spdl.io._text.packing import check_align
-from spdl.io._text.rows import PackedRows
+from spdl.io._text.packing import PackedRows, check_align
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spdl.io._text.rows import MappedDocuments, PackedRow, ReadDocuments
+    from spdl.io._text.packing import MappedDocuments, PackedRow, ReadDocuments
 
     Tokens: TypeAlias = NDArray[Any]
     Documents: TypeAlias = MappedDocuments | ReadDocuments | Sequence[Tokens]
@@ -30,14 +29,6 @@ class _Found(NamedTuple):
     numbers: NDArray[np.int64]
     firsts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-
-
-class _Joined(NamedTuple):
-    """The rows of a stream, and the whole document of each segment."""
-
-    rows: PackedRows
-    tokens: _Found
-    masks: _Found | None
 
 
 _NOWHERE = np.empty(0, np.int64)
@@ -207,7 +198,6 @@ class RowWriter:
         return _Found(found, _as_int64(numbers), rows.starts, _sizes(arrays)[numbers])
 
     def _known_ids(self, documents: Any) -> int:
-        """Return the size of the vocabulary, as given or else as in the token files."""
         if self.vocab_size is not None:
             return self.vocab_size
         return getattr(documents, "vocab_size", None) or _LARGEST
@@ -242,7 +232,8 @@ def _sizes(arrays: Sequence[Tokens]) -> NDArray[np.int64]:
     return np.fromiter(map(len, arrays), np.int64, len(arrays))
 
 
-def _join(rows: Sequence[PackedRow]) -> _Joined:
+def _join(rows: Sequence[PackedRow]) -> tuple[PackedRows, _Found, _Found | None]:
+    """Return the rows of a stream, and the whole document of each segment, with its mask if there are masks."""
     joined = PackedRows(
         _as_int64([number for row in rows for number in row.documents]),
         _as_int64([start for row in rows for start in row.starts]),
@@ -255,6 +246,6 @@ def _join(rows: Sequence[PackedRow]) -> _Joined:
 
     tokens = found("tokens", [each for row in rows for each in row.tokens])
     if all(row.loss_masks is None for row in rows):
-        return _Joined(joined, tokens, None)
+        return joined, tokens, None
     masks = [each for row in rows for each in row.loss_masks or [np.ones(len(some), np.bool_) for some in row.tokens]]
-    return _Joined(joined, tokens, found("loss_masks", masks))
+    return joined, tokens, found("loss_masks", masks)

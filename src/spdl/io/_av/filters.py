@@ -1,16 +1,143 @@
-"""Graphs of FFmpeg's filters for many frames, with any number of inputs and outputs."""
+"""Descriptions of FFmpeg's filters for sound and for packets, and graphs for many frames."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import check_instance
 from spdl.io._common.native import native
-from spdl.io._image import filter_values
 from spdl.io._image.config import check_ffmpeg_text
+from spdl.io._image.image_filters import (
+    DEFAULT_FILTER_DESC,
+    filter_count,
+    filter_names,
+    filter_window,
+    get_video_filter_desc,
+)
 
 if TYPE_CHECKING:
-    from spdl.io._native import AudioCodec, AudioFrames, ImageCodec, ImageFrames, VideoCodec, VideoFrames
+    from spdl.io._native import (
+        AudioCodec,
+        AudioFrames,
+        AudioPackets,
+        ImageCodec,
+        ImageFrames,
+        ImagePackets,
+        VideoCodec,
+        VideoFrames,
+        VideoPackets,
+    )
+
+
+AUDIO_FILTER_DESC = "aformat=sample_fmts=fltp"
+"""The default filters of sound: a conversion to 32-bit floats, each channel by itself."""
+
+
+class DefaultFilter(Enum):
+    DEFAULT = "default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Literal[DefaultFilter.DEFAULT] = DefaultFilter.DEFAULT
+
+FilterDesc: TypeAlias = str | Literal[DefaultFilter.DEFAULT] | None
+
+
+def filters_of(filter_desc: FilterDesc, *, audio: bool) -> str:
+    """Return the filters as native code takes them: "" for none."""
+    if filter_desc is DEFAULT:
+        return AUDIO_FILTER_DESC if audio else DEFAULT_FILTER_DESC
+    if filter_desc is None:
+        return ""
+    check_ffmpeg_text("filter_desc", filter_desc)
+    return filter_desc
+
+
+def get_audio_filter_desc(
+    *,
+    sample_rate: int | None = None,
+    num_channels: int | None = None,
+    sample_fmt: str | None = "fltp",
+    timestamp: tuple[float, float] | None = None,
+    num_frames: int | None = None,
+    filter_desc: str | None = None,
+) -> str | None:
+    """Describe filters for sound in FFmpeg's syntax.
+
+    The filters come in this order: channels, rate, window, length, `filter_desc`, sample format.
+
+    Args:
+        sample_rate: The samples per second to resample to. None keeps the stored rate.
+        num_channels: The number of channels to mix to. None keeps the stored ones. A mix is never beyond full scale:
+            two channels become their mean. (Where the ffmpeg command mixes floats, they become 1.41 times as loud.)
+        sample_fmt: The sample format to convert to, by FFmpeg's name: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``,
+            ``"dbl"``, or with a ``p`` appended, for a plane for each channel. None keeps the stored one.
+        timestamp: Keep the samples from the first number of seconds to just before the second; infinite bounds are left
+            out. `demux_audio` with a window does so by itself.
+        num_frames: The exact number of samples of each channel: the sound is cut, or continued with silence.
+        filter_desc: More filters, inserted unchanged.
+
+    Returns:
+        The description, or None if there is nothing to do.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range or NaN, the window is not a pair or empty, or `sample_fmt` holds
+            anything but letters, digits and underscores.
+
+    Example:
+        >>> get_audio_filter_desc(sample_rate=16000, num_channels=1, num_frames=8000)
+        'aformat=channel_layouts=1c,aresample=16000,apad,atrim=end_sample=8000,aformat=sample_fmts=fltp'
+    """
+    filters = []
+    if num_channels is not None:
+        filters.append(f"aformat=channel_layouts={filter_count('num_channels', num_channels)}c")
+    if sample_rate is not None:
+        filters.append(f"aresample={filter_count('sample_rate', sample_rate)}")
+    if timestamp is not None and (bounds := filter_window("timestamp", timestamp)):
+        filters.append(f"atrim={':'.join(bounds)}")
+    if num_frames is not None:
+        filters += ["apad", f"atrim=end_sample={filter_count('num_frames', num_frames)}"]
+    if filter_desc is not None:
+        check_ffmpeg_text("filter_desc", filter_desc)
+        filters += [filter_desc] if filter_desc else []
+    if sample_fmt is not None:
+        filters.append(f"aformat=sample_fmts={filter_names('sample_fmt', sample_fmt)}")
+    return ",".join(filters) or None
+
+
+def get_filter_desc(
+    packets: ImagePackets | AudioPackets | VideoPackets | None = None, **filter_args: Any
+) -> str | None:
+    """Describe filters that suit the packets to decode.
+
+    Args:
+        packets: The packets to decode, which are not consumed. None describes filters for images or video.
+        filter_args: The arguments of `get_audio_filter_desc` for `AudioPackets`, otherwise of `get_video_filter_desc`.
+            The window of audio packets is their own unless `timestamp` is among them.
+
+    Returns:
+        The description, or None if there is nothing to do.
+
+    Raises:
+        TypeError: If `packets` are not packets, or a keyword is unknown.
+        ValueError: For the reasons that `get_video_filter_desc` lists.
+
+    Example:
+        >>> get_filter_desc(demux_audio(sound, timestamp=(0, 0.5)))
+        'atrim=start=0.0:end=0.5,aformat=sample_fmts=fltp'
+        >>> get_filter_desc(demux_video(clip), scale_width=32, scale_mode=None)
+        'scale=w=32:h=0:flags=bicubic,format=pix_fmts=rgb24'
+    """
+    if isinstance(packets, native.AudioPackets):
+        return get_audio_filter_desc(**{"timestamp": packets.timestamp, **filter_args})
+    if packets is not None:
+        accepted = "ImagePackets, AudioPackets, VideoPackets or None"
+        check_instance("packets", packets, (native.ImagePackets, native.VideoPackets), accepted)
+    return get_video_filter_desc(**filter_args)
 
 
 class FilterGraph:
@@ -32,8 +159,7 @@ class FilterGraph:
     Raises:
         RuntimeError: If this is not a description of a whole graph. The message says which part is wrong and quotes
             FFmpeg.
-        TypeError: If the description is not a str.
-        ValueError: If it holds a null character.
+        TypeError, ValueError: If the description is not a str, or it holds a null character.
 
     Example:
         >>> frames = [decode_packets(demux_image(photo)) for _ in range(2)]
@@ -138,7 +264,7 @@ def get_buffer_desc(
         accepted = "an ImageCodec or VideoCodec, as `packets.codec`, ImageFrames or VideoFrames"
         check_instance("codec", codec, (native.ImageCodec, native.VideoCodec), accepted)
         time_base, aspect = codec.time_base, codec.sample_aspect_ratio
-    stored = codec.pix_fmt if pix_fmt is None else filter_values.names("pix_fmt", pix_fmt)
+    stored = codec.pix_fmt if pix_fmt is None else filter_names("pix_fmt", pix_fmt)
     return (
         f"{_labelled('buffer', label)}=video_size={codec.width}x{codec.height}:pix_fmt={stored}:"
         f"time_base={time_base[0]}/{time_base[1]}:pixel_aspect={aspect[0]}/{aspect[1]}"
@@ -151,9 +277,8 @@ def get_abuffer_desc(
     """Describe an input of a `FilterGraph` for sound.
 
     Args:
-        codec: Describes the sound that the input takes. ``packets.codec`` describes the stored one, as `decode_packets`
-            returns it with ``filter_desc=None``. Frames describe sound like themselves, and are not consumed.
-        label: A name that distinguishes the input from others: it is then called ``abuffer@label``.
+        codec, label: As for `get_buffer_desc`, but of sound: the input is called ``abuffer@label``. Frames are not
+            consumed.
         sample_fmt: The sample format, if it differs: `decode_packets` gives ``"fltp"`` by default.
 
     Returns:
@@ -169,7 +294,7 @@ def get_abuffer_desc(
     """
     accepted = "an AudioCodec, as `packets.codec`, or AudioFrames"
     check_instance("codec", codec, (native.AudioCodec, native.AudioFrames), accepted)
-    stored = codec.sample_fmt if sample_fmt is None else filter_values.names("sample_fmt", sample_fmt)
+    stored = codec.sample_fmt if sample_fmt is None else filter_names("sample_fmt", sample_fmt)
     return (
         f"{_labelled('abuffer', label)}=time_base={codec.time_base[0]}/{codec.time_base[1]}:"
         f"sample_rate={codec.sample_rate}:sample_fmt={stored}:"
@@ -178,4 +303,4 @@ def get_abuffer_desc(
 
 
 def _labelled(name: str, label: str | None) -> str:
-    return name if label is None else f"{name}@{filter_values.names('label', label)}"
+    return name if label is None else f"{name}@{filter_names('label', label)}"
