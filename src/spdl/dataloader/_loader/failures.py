@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -44,6 +44,17 @@ def describe_failures(
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more")
     return "\n".join([*lines, remedy] if remedy else lines)
+
+
+def transform_batch(function: Callable[[Any], Any] | None, batch: Any, what: str) -> Any:
+    """Return what a user's function of a batch returned, or the batch if there is none."""
+    if function is None:
+        return batch
+    with UserCode(f"applying `batch_transform` to {what}"):
+        result = function(batch)
+    if result is None:
+        raise TypeError(f"`batch_transform` returned None for {what}: it must return a batch.")
+    return result
 
 
 _MOST_LISTED = 1000

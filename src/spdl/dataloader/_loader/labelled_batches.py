@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from spdl.dataloader._loader.failures import SampleFailure
 
 
-class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
+class MovableBatch:
+    """A batch whose tensors can be moved. It has methods `fields` and `replace`."""
+
+    def to(self, device: Any, *, non_blocking: bool = False) -> Self:
+        """Return the batch with its tensors on a device.
+
+        Args:
+            device: The device, as `torch.Tensor.to` takes it.
+            non_blocking: Whether the call may return before copies have finished.
+
+        Raises:
+            RuntimeError: Those of PyTorch, if there is no such device.
+        """
+        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """Return the batch with its tensors in pinned memory, as `torch.Tensor.pin_memory` copies them."""
+        return self._map_tensors(lambda tensor: tensor.pin_memory())
+
+    def _map_tensors(self, function: Callable[[Any], Any]) -> Self:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        from spdl.io._shared import map_tensors  # noqa: PLC0415 - importing spdl.dataloader loads no spdl.io.
+
+        batch: Any = self
+        moved: Self = batch.replace(**map_tensors(function, batch.fields(), torch.Tensor))
+        return moved
+
+
+class LabelledBatch(MovableBatch, tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
     """A batch: the fields of its samples, each as an array or a list.
 
     It is the pair of its data and its labels, so ``for images, labels in loader`` works, as do ``batch[0]`` and
@@ -53,22 +82,6 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
         """Return a batch with some fields changed or added, and the others unchanged. It never raises."""
         return type(self)({**self.__dict__, **changes})
 
-    def to(self, device: Any, *, non_blocking: bool = False) -> Self:
-        """Return the batch with its tensors on a device.
-
-        Args:
-            device: The device, as `torch.Tensor.to` takes it.
-            non_blocking: Whether the call may return before copies have finished.
-
-        Raises:
-            RuntimeError: Those of PyTorch, if there is no such device.
-        """
-        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> Self:
-        """Return the batch with its tensors in pinned memory, as `torch.Tensor.pin_memory` copies them."""
-        return self._map_tensors(lambda tensor: tensor.pin_memory())
-
     def __getitem__(self, key: Any) -> Any:
         """Return a field by its name, or by a number or a slice what the pair has there."""
         if isinstance(key, str):
@@ -86,13 +99,6 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={_sketch(it)}' for name, it in self.__dict__.items())})"
-
-    def _map_tensors(self, function: Any) -> Self:
-        import torch  # noqa: PLC0415 - an optional dependency.
-
-        from spdl.io._shared import map_tensors  # noqa: PLC0415 - importing spdl.dataloader loads no spdl.io.
-
-        return type(self)(map_tensors(function, self.fields(), torch.Tensor))
 
 
 def _sketch(value: Any) -> str:

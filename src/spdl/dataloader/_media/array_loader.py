@@ -199,48 +199,22 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             part of a large array can be read alone. It runs in one thread for each batch, so in up to four at once: a
             library must bear that, and `spdl.io.FilesPerThread` gives each thread its own open files. None reads npz
             and npy files.
-        ragged: The layouts of fields whose arrays may differ in shape, by their names: ``"list"`` is a list of arrays;
-            ``"pad"`` one array (B, N, ...), padded with zeros to the longest first axis in the batch, with a field
-            ``NAME_mask``, bool (B, N), that is False where padding is; ``"offsets"`` a `Jagged`: the rows of all
-            samples one after the other, and where each sample's begin. None: all have one shape.
-        shuffle: Whether each epoch has its own order.
-        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
-            take some samples more often than others.
-        seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
-        drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
-        even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
-            `ImageLoader`.
+        ragged: The layouts of fields whose arrays may differ in shape, by their names: ``"list"``, ``"pad"``, with
+            zeros to the longest first axis in the batch, or ``"offsets"``, as for `ImageLoader`. None: all have one
+            shape.
+        shuffle, order, seed, drop_last, even_batches, output, device: As for `ImageLoader`.
         transform: Applied to the data of each sample of a batch, a tensor or array, before they are stacked: they may
             differ in shape and dtype. Its results may not, unless `ragged` has a layout for ``"data"``; that is an
-            error that names the sample. Nothing changes them, neither values nor dtype. A record or a tuple is collated
-            part by part, as by `ImageLoader`. If it has a parameter that is annotated with
-            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
+            error that names the sample. Nothing changes them, neither values nor dtype. As for `ImageLoader`, a record
+            or a tuple is collated part by part, and it may have a parameter for an `spdl.pipeline.ItemContext`.
         batch_transform: Applied to each batch after that. The loop gets its result.
-        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
-            memory.
         on_error: How to treat files that cannot be loaded, or differ from most of their batch: ``"raise"``, ``"skip"``
             or ``"refill"``; see `ImageLoader`. With the last two, a sample for which `load` raises is one of them; the
             errors that are always raised are the same as those of a source.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
-        world_size: The number of ranks.
-        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
-            groups, and divided by ``LOCAL_WORLD_SIZE``. Up to four batches are made at once; threads beyond four share
-            the arrays of each batch. Look-ups in `source`, `transform` and `batch_transform`
-            do not gain from these: they run in one thread for each batch.
-        prefetch: How many finished batches wait for the loop. Up to four more are being made, and a greater number does
-            not change that: it evens out batches that take unequally long.
-        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
-
-    Attributes:
-        dataset: The source.
-        batch_size: The samples of a batch.
-        drop_last: Whether the rest is left out.
+        rank, world_size, num_threads, prefetch, timeout: As for `ImageLoader`.
 
     Raises:
-        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
-        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+        Exception: The errors of `ImageLoader`.
 
     Example:
         >>> import io

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Number
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from spdl._check import check_choice, check_instance, refuse, show
 from spdl.dataloader._loader.failures import UserCode
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
@@ -31,11 +33,6 @@ _NPY = b"\x93NUMPY"
 def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
     """Return an array (N, ...) with its own memory for each name.
 
-    Args:
-        files: Paths or bytes of npz or npy files, rows, or arrays by their names.
-        data: The name for the array of an npy file.
-        num_threads: How many threads may share the work.
-
     Raises:
         FormatError: If a file is damaged, or differs from another in names, dtypes or shapes.
         OSError: If a file cannot be mapped.
@@ -50,11 +47,7 @@ def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[
 
 
 def kind_of(file: Any) -> _Kind:
-    """Return what a file is.
-
-    Raises:
-        TypeError: If it is anything else.
-    """
+    """Return what a file is, or raise a TypeError."""
     if isinstance(file, ArrayRow):
         return "row"
     if isinstance(file, Mapping):
@@ -81,14 +74,13 @@ def _load_one(file: Any, data: str) -> dict[str, Any]:
 
 
 def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
     places: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         places.setdefault(id(row.arrays), []).append(place)
     if len(places) == 1:
         positions = np.fromiter((row.position for row in rows), np.int64, len(rows))
-        return {name: _native(array[positions]) for name, array in rows[0].arrays.items()}
+        taken = {name: array[positions] for name, array in rows[0].arrays.items()}
+        return {name: array.astype(_native_type(array), copy=False) for name, array in taken.items()}
     found = {
         name: np.empty((len(rows), *array.shape[1:]), _native_type(array)) for name, array in rows[0].arrays.items()
     }
@@ -100,8 +92,6 @@ def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
 
 
 def _stack(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415
-
     first = _shapes(samples[0])
     for sample in samples:
         if _shapes(sample) != first:
@@ -122,17 +112,8 @@ def _native_type(array: Any) -> Any:
     return array.dtype.newbyteorder("=")
 
 
-def _native(array: Any) -> Any:
-    return array.astype(_native_type(array), copy=False)
-
-
 class ArrayRow(Mapping[str, Any]):
-    """A row of some arrays: a view of each by its name.
-
-    Args:
-        arrays: The arrays, which have equally many rows.
-        position: The number of the row.
-    """
+    """A row of some arrays: a view of each by its name."""
 
     __slots__ = ("arrays", "position")
 
@@ -156,17 +137,8 @@ class ArrayRow(Mapping[str, Any]):
 class ArrayReader(MediaReader):
     """Reads npz files with the same members, npy files of the same shape, rows, or what a function loads.
 
-    Args:
-        data: The array that batches unpack first, which an npy file is.
-        label: The array with the labels; None if there are no labels.
-        load: The function; None reads files of ours.
-        ragged: The layouts of fields whose arrays may differ in shape, by their names.
-        transforms: Whether the data go through a transform, and may differ until then.
-        on_error: How samples are treated for which the function raises.
-        output: The kind of arrays.
-
-    Raises:
-        TypeError, ValueError: If an argument is not as described.
+    `data` and `label` are names of arrays; an npy file has the first. If the data go through a transform, as
+    `transforms` says, they may differ in shape until then.
     """
 
     media: ClassVar[str] = "files"
@@ -201,7 +173,6 @@ class ArrayReader(MediaReader):
         self._loose = {own.get(name, name) for name in ("data", *self._ragged) if name in self._ragged or transforms}
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's file cannot be read; None if it can, or if that is up to a function."""
         file = columns["file"][place]
         if self._load is not None:
             return None
@@ -224,7 +195,7 @@ class ArrayReader(MediaReader):
             try:
                 whole = load_array_files(files, self._data, num_threads)
             except (OSError, FormatError):
-                arrays, reasons = self._read_apart(files, lambda place: _load_one_of_ours(files[place], self._data))
+                arrays, reasons = self._read_apart(files, lambda place: _load_alone(files[place], self._data))
             else:
                 arrays, reasons = {name: self._loosen(name, array) for name, array in whole.items()}, []
         else:
@@ -236,8 +207,6 @@ class ArrayReader(MediaReader):
         self, files: list[Any], read: Callable[[int], dict[str, Any]]
     ) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         """Read files one by one, and find out which fail. So does one whose arrays are not those of most."""
-        import numpy as np  # noqa: PLC0415 - only here.
-
         sound: dict[int, dict[str, Any]] = {}
         kinds: dict[int, dict[str, Any]] = {}
         reasons = []
@@ -271,11 +240,7 @@ class ArrayReader(MediaReader):
         return to_objects([array[place, ...] for place in range(len(array))]) if name in self._loose else array
 
     def _call(self, load: Callable[..., Any], file: Any, context: ItemContext) -> dict[str, Any]:
-        """Return the arrays that the function loads.
-
-        Raises:
-            _LoadFailed: If the sample is one to leave out or to replace.
-        """
+        """Return the arrays that the function loads, or raise `_LoadFailed` for a sample to leave out or replace."""
         doing = f"calling `load` for sample {context.index}, {show(file)}"
         try:
             with UserCode(doing):
@@ -288,8 +253,6 @@ class ArrayReader(MediaReader):
             return self._to_arrays(loaded)
 
     def _to_arrays(self, loaded: Any) -> dict[str, Any]:
-        import numpy as np  # noqa: PLC0415
-
         named = loaded if isinstance(loaded, Mapping) else {self._data: loaded}
         arrays = {}
         for name, value in named.items():
@@ -318,12 +281,6 @@ class ArrayReader(MediaReader):
         *,
         alone: bool,
     ) -> Any:
-        """Return what a transform returned, if all of it is alike, or may differ.
-
-        Raises:
-            TypeError: If arrays have a layout, and the transform returns parts of records.
-            ValueError: If arrays differ.
-        """
         if "data" in self._ragged:
             if not alone:
                 refuse(
@@ -342,7 +299,6 @@ class ArrayReader(MediaReader):
         return results
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - of the base.
-        """Bring arrays together that may differ."""
         done = dict(fields)
         for name, layout in self._ragged.items():
             if fields.get(name) is None:
@@ -372,23 +328,17 @@ class ArrayReader(MediaReader):
                 )
         fields = {names.get(name, name): array for name, array in arrays.items()}
         if "label" in fields:
-            fields["label"] = _to_labels(fields["label"])
+            labels = fields["label"]
+            if labels.ndim == 1 and np.can_cast(labels.dtype, np.int64):  # As losses want them.
+                fields["label"] = labels.astype(np.int64)
         return fields
-
-
-def _to_labels(labels: Any) -> Any:
-    """Return whole numbers as int64, as labels have it and losses want it, and other labels unchanged."""
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
-    whole = labels.ndim == 1 and np.can_cast(labels.dtype, np.int64)
-    return labels.astype(np.int64) if whole else labels
 
 
 class _LoadFailed(Exception):  # noqa: N818 - a situation, not an error.
     """A sample could not be loaded by the user's function, for the reason that it says."""
 
 
-def _load_one_of_ours(file: Any, data: str) -> dict[str, Any]:
+def _load_alone(file: Any, data: str) -> dict[str, Any]:
     return {name: array[0] for name, array in load_array_files([file], data, 1).items()}
 
 

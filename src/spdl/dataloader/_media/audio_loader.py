@@ -11,24 +11,13 @@ from spdl._check import check_choice, check_number, positive, refuse
 from spdl.dataloader._loader.labelled_batches import LabelledBatch, SoundBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._media.batch_maker import Pad
-from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
-from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
+from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
+from spdl.dataloader._media.windows import Sampling, Windows, find_fault
 from spdl.io import load_audio_batch, to_numpy
 from spdl.source import EpochOrder
 
 
 class SoundReader(MediaReader):
-    """Reads sounds of one rate and length.
-
-    Args:
-        sample_rate: The samples per second.
-        num_channels: The channels.
-        num_frames: The samples of each channel.
-        sampling: The place of a sound in its window.
-        seed: The seed of random numbers.
-    """
-
     media: ClassVar[str] = "sounds"
     batch_type: ClassVar[type[LabelledBatch]] = SoundBatch
 
@@ -36,27 +25,15 @@ class SoundReader(MediaReader):
         self._sample_rate = sample_rate
         self._num_channels = num_channels
         self._num_frames = num_frames
-        self._sampling = sampling
-        self._seed = seed
-        self._spans = Spans(audio=True)
+        self._windows = Windows(sampling, num_frames / sample_rate, seed, audio=True)
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's medium or window makes no sense; None if they do."""
-        windows = columns.get("window")
-        return find_fault(columns["media"][place], windows and windows[place], files=True)
+        return find_fault(columns, place, files=True)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        indices = columns["index"]
-        given = columns.get("window") or [None] * len(indices)
-        seconds = self._num_frames / self._sample_rate
-        windows = [
-            choose_window(
-                media, window, seconds, self._sampling, self._spans, seed=self._seed, epoch=epoch, index=index
-            )
-            for media, window, index in zip(columns["media"], given, indices, strict=True)
-        ]
+        windows = self._windows.choose(columns, epoch)
         batch = load_audio_batch(
             columns["media"],
             sample_rate=self._sample_rate,
@@ -95,44 +72,14 @@ class AudioLoader(MediaLoader[SoundBatch]):
             epoch, ``"center"`` and ``"start"`` are always the same. The part always contains sound, whatever else the
             file holds. To know where, the loader looks at all packets of a file once, unless it is ``"start"`` and the
             sample has a window.
-        shuffle: Whether each epoch has its own order.
-        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
-            take some samples more often than others.
-        seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
-        drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
-        even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
-            `ImageLoader`.
+        shuffle, order, seed, drop_last, even_batches, pad, output, device: As for `ImageLoader`.
         transform: Applied to each sound of a batch, a tensor or array (C, N) as the loop would get it: nothing changes
-            its result. If it has a parameter that is annotated with
-            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
+            its result. It may have a parameter for an `spdl.pipeline.ItemContext`, as for `ImageLoader`.
         batch_transform: Applied to each batch after that. The loop gets its result.
-        pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
-            texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
-            are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
-        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
-            memory.
-        on_error: How to treat files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
-            `ImageLoader`.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
-        world_size: The number of ranks.
-        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
-            groups, and divided by ``LOCAL_WORLD_SIZE``. Up to four batches are made at once; threads beyond four share
-            the sounds of each batch. Look-ups in `source`, `transform` and `batch_transform`
-            do not gain from these: they run in one thread for each batch.
-        prefetch: How many finished batches wait for the loop. Up to four more are being made, and a greater number does
-            not change that: it evens out batches that take unequally long.
-        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
-
-    Attributes:
-        dataset: The source.
-        batch_size: The samples of a batch.
-        drop_last: Whether the rest is left out.
+        on_error, rank, world_size, num_threads, prefetch, timeout: As for `ImageLoader`.
 
     Raises:
-        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
-        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+        Exception: The errors of `ImageLoader`.
 
     Example:
         >>> import io, wave

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -12,87 +11,59 @@ from spdl._check import check_choice, check_number, positive, refuse
 from spdl.dataloader._loader.labelled_batches import ClipBatch, LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._media.batch_maker import Pad
-from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
+from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
-from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
+from spdl.dataloader._media.windows import Windows, find_fault
 from spdl.io import ImageOptions, load_video_batch, random_flip, to_numpy
 from spdl.source import EpochOrder
 
 
-@dataclass(frozen=True)
-class ClipSampling:
-    """Which pictures of a video make a clip.
-
-    Args:
-        num_frames: How many.
-        fps: How many in a second.
-        sampling: The place of the clip; ``"spread"`` takes pictures all over the window.
-        flip: The probability that a clip is mirrored.
-    """
-
-    num_frames: int
-    fps: float
-    sampling: Sampling | str
-    flip: float
-
-
 class ClipReader(MediaReader):
-    """Reads clips of one size and length.
-
-    Args:
-        options: How pictures become an array.
-        clip: Which pictures.
-        seed: The seed of random numbers.
-        final: The format that they get after a transform; None without one.
-    """
-
     media: ClassVar[str] = "videos"
     batch_type: ClassVar[type[LabelledBatch]] = ClipBatch
 
-    def __init__(self, options: ImageOptions, clip: ClipSampling, seed: int, final: PictureFormat | None) -> None:
+    def __init__(
+        self,
+        options: ImageOptions,
+        final: PictureFormat | None,
+        *,
+        num_frames: int,
+        fps: float,
+        sampling: Literal["random", "center", "start", "spread"],
+        flip: float,
+        seed: int,
+    ) -> None:
         self._final = final
         self._options = options if final is None else final.seen
-        self._clip = clip
+        self._num_frames = num_frames
+        self._fps = fps
+        self._flip = flip
         self._seed = seed
-        self._spans = Spans(audio=False, demux_config=options.demux_config)
+        self._windows: Windows | None = None
+        if sampling != "spread":
+            demux_config = options.demux_config
+            self._windows = Windows(sampling, num_frames / fps, seed, audio=False, demux_config=demux_config)
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's medium or window makes no sense; None if they do."""
-        windows = columns.get("window")
-        return find_fault(columns["media"][place], windows and windows[place], files=False)
+        return find_fault(columns, place, files=False)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        clip, options, indices = self._clip, self._options, columns["index"]
-        given = columns.get("window") or [None] * len(indices)
-        spread = clip.sampling == "spread"
-        windows = (
-            given
-            if spread
-            else [
-                choose_window(
-                    media,
-                    window,
-                    clip.num_frames / clip.fps,
-                    clip.sampling,  # type: ignore[arg-type] # It is not "spread".
-                    self._spans,
-                    seed=self._seed,
-                    epoch=epoch,
-                    index=index,
-                )
-                for media, window, index in zip(columns["media"], given, indices, strict=True)
-            ]
-        )
+        options, indices, spread = self._options, columns["index"], self._windows is None
+        windows: Sequence[tuple[float, float] | None]
+        if self._windows is None:
+            windows = columns.get("window") or [None] * len(indices)
+        else:
+            windows = self._windows.choose(columns, epoch)
         batch = load_video_batch(
             columns["media"],
-            num_frames=clip.num_frames,
+            num_frames=self._num_frames,
             width=options.width or 1,
             height=options.height or 1,
             timestamps=windows,
             sampling="spread" if spread else "consecutive",
-            fps=None if spread else clip.fps,
+            fps=None if spread else self._fps,
             mode=options.mode,
             interpolation=options.interpolation,
             pix_fmt=options.pix_fmt,
@@ -108,9 +79,9 @@ class ClipReader(MediaReader):
             on_error="zero",
         )
         clips = to_numpy(batch.clips)
-        if clip.flip:
+        if self._flip:
             across = -1 if options.layout == "NCHW" else -2
-            flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=clip.flip)
+            flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=self._flip)
             for place, flip in enumerate(flips):
                 if flip:
                     clips[place] = np.flip(clips[place], across).copy()
@@ -128,7 +99,7 @@ class ClipReader(MediaReader):
     ) -> Any:
         """Give clips the values, dtype and layout of batches. Black pictures after a short clip become zeros."""
         assert self._final is not None
-        count, lengths = self._clip.num_frames, fields["length"]
+        count, lengths = self._num_frames, fields["length"]
         return self._final.write(
             results, names, num_threads=num_threads, alone=alone, num_frames=count, lengths=lengths
         )
@@ -156,54 +127,20 @@ class ClipLoader(MediaLoader[ClipBatch]):
             where, the loader looks at all packets of a file once, unless it is ``"spread"``, or ``"start"`` and the
             sample has a window.
         flip: The probability that a clip is mirrored left to right.
-        mode: How pictures of another shape get the size: ``"crop"``, ``"pad"`` or ``"stretch"``.
-        interpolation: The filter of the resize; see `spdl.io.load_video_batch`.
-        layout: ``"NCHW"`` makes clips (N, C, H, W), ``"NHWC"`` clips (N, H, W, C).
-        dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``.
-        mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
-        std: A divisor for each channel, applied afterwards. None is 1.
+        mode, interpolation, dtype, mean, std: As for `ImageLoader`.
+        layout: ``"NCHW"``, the default, makes clips (N, C, H, W), ``"NHWC"`` clips (N, H, W, C).
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. Its ``exif`` says whether to turn pictures upright as the file says.
-        shuffle: Whether each epoch has its own order.
-        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
-            take some samples more often than others.
-        seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
-        drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
-        even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
-            `ImageLoader`.
+        shuffle, order, seed, drop_last, even_batches, pad, output, device: As for `ImageLoader`.
         transform: Applied to each clip of a batch, before `mean`, `std`, `dtype` and `layout`, by the rules of
             `ImageLoader`. It gets uint8: a tensor (N, C, H, W), as torchvision's v2 transforms take it, or an array
             (N, H, W, C) with ``output="numpy"``. After a short clip are black pictures, which become zeros if it leaves
-            them black there. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
-            that; its ``key(seed)`` is the seed to take for random numbers.
+            them black there.
         batch_transform: Applied to each finished batch, after `transform`, `mean` and `std`. The loop gets its result.
-        pad: Names of further fields that are arrays or lists of numbers of different lengths, such as the tokens of
-            texts: each becomes one array (B, T), padded with zeros, and a field ``NAME_mask`` says where its values
-            are. A mapping gives each name arguments of `spdl.io.pad`: ``{"tokens": {"value": 1, "multiple": 8}}``.
-        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
-            memory.
-        on_error: How to treat files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
-            `ImageLoader`.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
-        world_size: The number of ranks.
-        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
-            groups, and divided by ``LOCAL_WORLD_SIZE``. Up to four batches are made at once; threads beyond four share
-            the clips of each batch. Look-ups in `source`, `transform` and `batch_transform`
-            do not gain from these: they run in one thread for each batch.
-        prefetch: How many finished batches wait for the loop. Up to four more are being made, and a greater number does
-            not change that: it evens out batches that take unequally long.
-        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
-
-    Attributes:
-        dataset: The source.
-        batch_size: The samples of a batch.
-        drop_last: Whether the rest is left out.
+        on_error, rank, world_size, num_threads, prefetch, timeout: As for `ImageLoader`.
 
     Raises:
-        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
-        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+        Exception: The errors of `ImageLoader`.
 
     Example:
         >>> from spdl.dataloader import ClipLoader
@@ -265,11 +202,19 @@ class ClipLoader(MediaLoader[ClipBatch]):
             refuse(ValueError, "flip", "a number from 0 to 1", flip)
         if not 0 < check_number("fps", fps, "a number above 0") < float("inf"):
             refuse(ValueError, "fps", "a number above 0", fps)
-        clip = ClipSampling(positive("num_frames", num_frames), fps, sampling, flip)
+        reader = ClipReader(
+            self.options,
+            None if transform is None else PictureFormat(self.options, output),
+            num_frames=positive("num_frames", num_frames),
+            fps=fps,
+            sampling=sampling,
+            flip=flip,
+            seed=seed,
+        )
         super().__init__(
             source,
             batch_size,
-            ClipReader(self.options, clip, seed, None if transform is None else PictureFormat(self.options, output)),
+            reader,
             shuffle=shuffle,
             order=order,
             seed=seed,

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
+import numpy as np
+
 from spdl._check import check_choice, check_flag, check_number, refuse
 from spdl._random_key import random_key
 from spdl.dataloader._media.pixel_changes import check_probability, check_range
@@ -16,7 +18,6 @@ from spdl.io import random_flip, random_resized_crop
 from spdl.io._shared import Place
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from spdl.dataloader._media.image_augment import ImageAugment
@@ -48,11 +49,8 @@ class Geometry:
     """
 
     matrix: NDArray[np.float64]
-    """It maps pixels of the original image to pixels of the image in the batch, float64 (2, 3)."""
     original: tuple[int, int]
-    """The width and height of the original image."""
     size: tuple[int, int]
-    """The width and height of the image in the batch."""
 
     @property
     def mirrors(self) -> bool:
@@ -91,14 +89,10 @@ class Geometry:
         corners = self._map(_floats(boxes, 4)[..., _CORNERS])
         if _is_tensor(corners):
             return sys.modules["torch"].cat([corners.amin(-2), corners.amax(-2)], -1)
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         return np.concatenate([corners.min(-2), corners.max(-2)], -1)
 
     def inverse(self) -> Self:
         """Return the way back, which maps predictions to the original image."""
-        import numpy as np  # noqa: PLC0415
-
         turn = np.linalg.inv(self.matrix[:, :2])
         return type(self)(np.hstack([turn, -turn @ self.matrix[:, 2:]]), self.size, self.original)
 
@@ -114,8 +108,6 @@ def canvases(geometry: Geometry, place: Place) -> list[Geometry]:
 
     What leaves a canvas is cut off: no later move brings it back.
     """
-    import numpy as np  # noqa: PLC0415
-
     ways = [geometry]
     for move in reversed(place.moves):
         back = _way_back(move)
@@ -125,9 +117,6 @@ def canvases(geometry: Geometry, place: Place) -> list[Geometry]:
 
 
 def between(before: Geometry, after: Geometry) -> Geometry:
-    """Return the way from one canvas of an image to another one."""
-    import numpy as np  # noqa: PLC0415
-
     back = before.inverse().matrix
     matrix = after.matrix[:, :2] @ back + np.pad(after.matrix[:, 2:], ((0, 0), (2, 0)))
     return Geometry(matrix, before.size, after.size)
@@ -135,8 +124,6 @@ def between(before: Geometry, after: Geometry) -> Geometry:
 
 def _way_back(move: Move) -> NDArray[np.float64]:
     """Return the map of a move in pixels from the edge of a canvas, as a geometry counts them."""
-    import numpy as np  # noqa: PLC0415
-
     back = np.reshape(move, (2, 3)).astype(np.float64)
     back[:, 2] += 0.5 - back[:, :2].sum(1) / 2
     return back
@@ -147,8 +134,6 @@ _CORNERS = [[0, 1], [2, 1], [0, 3], [2, 3]]
 
 
 def _floats(values: Any, last: int) -> Any:
-    import numpy as np  # noqa: PLC0415
-
     if _is_tensor(values):
         found = values if values.is_floating_point() else values.double()
     else:
@@ -175,11 +160,6 @@ _STAYS: _Ranges = (*[(0.0, 0.0)] * 5, (1.0, 1.0))
 
 
 def check_geometry(augment: ImageAugment) -> None:
-    """Check the fields about the place of pixels.
-
-    Raises:
-        TypeError, ValueError: If one is not as described.
-    """
     random_resized_crop([], seed=0, epoch=0, scale=augment.scale or (1, 1), ratio=augment.ratio)
     check_probability("flip", augment.flip)
     check_probability("vertical_flip", augment.vertical_flip)
@@ -235,11 +215,6 @@ _QUARTERS = (0, _TRANSPOSED | _MIRRORED_Y, _MIRRORED_X | _MIRRORED_Y, _TRANSPOSE
 class GeometryRule:
     """Draws where images go. A draw depends on the seed, the epoch, the image's index and its size alone.
 
-    Args:
-        options: The size of the images in batches, and how images get it that are not cropped at random.
-        augment: How they are varied.
-        seed: The seed of random numbers.
-
     Attributes:
         size: The width and height of all images.
     """
@@ -255,19 +230,12 @@ class GeometryRule:
         self._draws = draws_places(augment)
 
     def draw(self, indices: Sequence[int], epoch: int, sizes: Sequence[Size]) -> list[Place]:
-        """Return the places of some images.
-
-        Args:
-            indices: Their positions in the source.
-            epoch: The number of the epoch.
-            sizes: Their widths and heights.
-        """
         augment = self._augment
         flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=augment.flip)
         draws = [_STILL] * len(indices)
         if self._draws:
             draws = [_draw(augment, self._ranges, random_key(self._seed, epoch, index)) for index in indices]
-        turned = [_turned(size, draw.turn) for draw, size in zip(draws, sizes, strict=True)]
+        turned = [size[::-1] if draw.turn & _TRANSPOSED else size for draw, size in zip(draws, sizes, strict=True)]
         if augment.scale is not None:
             crop = random_resized_crop(indices, seed=self._seed, epoch=epoch, scale=augment.scale, ratio=augment.ratio)
             boxes = zip(draws, crop.boxes(turned), flips, strict=True)
@@ -282,8 +250,6 @@ class GeometryRule:
 
     def geometry(self, place: Place, original: Size) -> Geometry:
         """Return what a place does to the coordinates of an image of that size."""
-        import numpy as np  # noqa: PLC0415
-
         width, height = original
         x = (-1.0, 0.0, float(width)) if place.turn & _MIRRORED_X else (1.0, 0.0, 0.0)
         y = (0.0, -1.0, float(height)) if place.turn & _MIRRORED_Y else (0.0, 1.0, 0.0)
@@ -372,10 +338,6 @@ def _make_move(  # noqa: PLR0917 - the values of a range each.
     x, y = ((side - 1) / 2 for side in size)
     to_x, to_y = x + right * size[0], y + down * size[1]
     return xx, xy, x - xx * to_x - xy * to_y, yx, yy, y - yx * to_x - yy * to_y
-
-
-def _turned(size: Size, turn: int) -> Size:
-    return size[::-1] if turn & _TRANSPOSED else size
 
 
 def _rescale(side: int, by: int, of: int) -> int:

@@ -7,6 +7,8 @@ import random
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from spdl._check import check_number, positive, refuse
 from spdl._random_key import random_key
 from spdl.dataloader._media.geometry import check_geometry
@@ -53,10 +55,8 @@ class ImageAugment:
         shear: How far they are sheared, along both axes, in degrees: a number x for -x to x, of at most 80, or the
             least and the greatest angle.
         affine_scale: The least and the greatest factor by which they are scaled. Greater ones than 1 show less.
-        brightness: How far brightness may go: a number x for factors from 1 - x to 1 + x, or the least and the greatest
-            factor; see `spdl.io.random_color_jitter`.
-        contrast: The same for contrast.
-        saturation: The same for saturation.
+        brightness, contrast, saturation: How far each may go: a number x for factors from 1 - x to 1 + x, or the least
+            and the greatest factor; see `spdl.io.random_color_jitter`.
         hue: How far the hue may turn: a number x for -x to x, of at most 0.5, or the least and the greatest turn.
         mixup: Above 0, each image is blended with another one by a share drawn from the distribution
             Beta(mixup, mixup), and its label with the other's. 0.2 is usual.
@@ -72,18 +72,16 @@ class ImageAugment:
         blur_sigma: The least and the greatest standard deviation of a blur, in pixels of the result.
         blur_kernel: The pixels across which a blur weighs, an odd number. None takes a tenth of the shorter side,
             rounded down, and one more if that is even, as SimCLR does: 23 of 224 pixels.
-        solarize: The probability that the values from `solarize_threshold` on are inverted.
-        solarize_threshold: The least value that is inverted, of 0 to 255.
-        posterize: The probability that all values keep only their `posterize_bits` upper bits.
-        posterize_bits: How many of 8 bits stay.
+        solarize, solarize_threshold: The probability that great values are inverted, and the least of these, 0 to 255.
+        posterize, posterize_bits: The probability that all values keep only some upper bits, and how many of 8.
         equalize: The probability that the histogram of each channel is made even.
         autocontrast: The probability that the values of each channel are spread from 0 to 255.
-        sharpness: The probability that the sharpness changes.
-        sharpness_factor: The factor of sharpness: 0 smooths, 1 changes nothing, and 2 sharpens.
+        sharpness, sharpness_factor: The probability that the sharpness changes, and its factor: 0 smooths, 1 changes
+            nothing, and 2 sharpens.
         erase: The probability that a random rectangle of an image is overwritten, as torchvision's ``RandomErasing``
             does, after `mean` and `std`.
-        erase_scale: The least and the greatest share of the image's area that such a rectangle has.
-        erase_ratio: The least and the greatest ratio of height to width of it.
+        erase_scale, erase_ratio: The least and the greatest share of the image's area that such a rectangle has, and
+            the least and the greatest ratio of its height to its width.
         erase_value: The value of its pixels in the batch, or one for each channel. 0 is black, or the mean if `mean` is
             given.
         size: The size of a view in pixels, if it is not the loader's: one side of a square, or width and height. Only
@@ -103,79 +101,42 @@ class ImageAugment:
     """
 
     scale: tuple[float, float] | None = (0.08, 1.0)
-    """The share of the area that random crops take."""
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    """The ratio of width to height of random crops."""
     flip: float = 0.5
-    """The probability of a flip."""
     vertical_flip: float = 0.0
-    """The probability of a flip upside down."""
     quarter_turns: bool = False
-    """Whether images are turned by quarters."""
     zoom: tuple[float, float] | None = None
-    """The factors of a resize before a random crop of the loader's size."""
     zoom_from: Literal["image", "fit", "cover"] = "image"
-    """What a factor of 1 is."""
     rotate: float | tuple[float, float] = 0.0
-    """How far images are turned, in degrees."""
     translate: float | tuple[float, float] = 0.0
-    """How far they are shifted, as a share of the sides."""
     shear: float | tuple[float, float] = 0.0
-    """How far they are sheared, in degrees."""
     affine_scale: tuple[float, float] = (1.0, 1.0)
-    """By which factors they are scaled."""
     brightness: float | tuple[float, float] = 0.0
-    """How far brightness may go."""
     contrast: float | tuple[float, float] = 0.0
-    """How far contrast may go."""
     saturation: float | tuple[float, float] = 0.0
-    """How far saturation may go."""
     hue: float | tuple[float, float] = 0.0
-    """How far the hue may turn."""
     mixup: float = 0.0
-    """The parameter of mixup; 0 is none."""
     cutmix: float = 0.0
-    """The parameter of CutMix; 0 is none."""
     num_classes: int | None = None
-    """The number of classes, for mixed labels."""
     policy: RandAugment | TrivialAugment | None = None
-    """The policy of automatic augmentation."""
     jitter: float = 1.0
-    """The probability that colours change."""
     grayscale: float = 0.0
-    """The probability of gray."""
     blur: float = 0.0
-    """The probability of a blur."""
     blur_sigma: tuple[float, float] = (0.1, 2.0)
-    """The standard deviation of a blur."""
     blur_kernel: int | None = None
-    """The pixels across which a blur weighs."""
     solarize: float = 0.0
-    """The probability that bright values are inverted."""
     solarize_threshold: float = 128
-    """The least value that is inverted."""
     posterize: float = 0.0
-    """The probability of fewer bits."""
     posterize_bits: int = 4
-    """How many bits stay."""
     equalize: float = 0.0
-    """The probability of an even histogram."""
     autocontrast: float = 0.0
-    """The probability of the full range of values."""
     sharpness: float = 0.0
-    """The probability that the sharpness changes."""
     sharpness_factor: float = 2.0
-    """The factor of sharpness."""
     erase: float = 0.0
-    """The probability that a rectangle is overwritten."""
     erase_scale: tuple[float, float] = (0.02, 0.33)
-    """The share of the area that is overwritten."""
     erase_ratio: tuple[float, float] = (0.3, 3.3)
-    """The ratio of height to width of the rectangle."""
     erase_value: float | tuple[float, ...] = 0.0
-    """What is put there."""
     size: int | tuple[int, int] | None = None
-    """The size of a view."""
 
     @property
     def changes_colors(self) -> bool:
@@ -188,7 +149,6 @@ class ImageAugment:
         return bool(self.mixup or self.cutmix)
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         random_color_jitter(
             [],
             seed=0,
@@ -253,17 +213,7 @@ class _MixShare(NamedTuple):
 
 
 class ImageMixer:
-    """Mixes each image with the one before it in its batch, by shares drawn for each image.
-
-    Args:
-        options: The format of the images.
-        augment: How to mix.
-        seed: The seed of random numbers.
-        num_classes: The number of classes, if the source knows it.
-
-    Raises:
-        ValueError: If the number of classes is not known, or images are bytes and would be blended.
-    """
+    """Mixes each image with the one before it in its batch, by shares drawn for each image."""
 
     def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int, num_classes: int | None) -> None:
         self._augment = augment
@@ -278,14 +228,6 @@ class ImageMixer:
             refuse(ValueError, "dtype", "'float16' or 'float32' with `mixup`, which blends images", options.dtype)
 
     def mix(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Return the fields of a batch with its images and labels mixed.
-
-        Raises:
-            TypeError: If labels are not numbers of classes, or a transform has not made images of one shape.
-            ValueError: If one of them is out of range.
-        """
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         images = fields["image"]
         if not (isinstance(images, np.ndarray) and images.ndim == _SIDES):
             refuse(TypeError, "transform", "None or a function that returns images of one shape, to mix them", images)
@@ -323,8 +265,6 @@ class ImageMixer:
 
 
 def _check_labels(labels: Any, num_classes: int) -> Any:
-    import numpy as np  # noqa: PLC0415
-
     accepted = "ints, the numbers of classes, with `mixup` or `cutmix`"
     if not (isinstance(labels, np.ndarray) and labels.dtype == np.int64 and labels.ndim == 1):
         refuse(TypeError, "label", accepted, labels)

@@ -9,10 +9,9 @@ from spdl._check import positive, refuse
 from spdl.dataloader._loader.labelled_batches import ImageBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._media.batch_maker import Pad
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.image_reader import ImageReader
-from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.media_loader import MediaLoader, Pad
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.sample_fields import Ragged, check_names
 from spdl.dataloader._media.target_reader import TargetReader
@@ -61,8 +60,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         interpolation: The filter of the resize; see `spdl.io.load_image_batch`. None is ``"bilinear"``.
         layout: ``"NCHW"`` or ``"NHWC"``. None is ``"NCHW"``.
         dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``. None is ``"float32"``.
-        mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
-        std: A divisor for each channel, applied afterwards. None is 1.
+        mean, std: For each channel a number to subtract from values from 0 to 1, and then a divisor. None is 0 and 1.
         views: Several views of each image, which are drawn independently from one decode. A number takes as many by
             `augment`; a sequence has an `ImageAugment` for each view. The first view is what a loader without views
             would give. ``batch.image`` is then (V, B, C, H, W), so ``for (first, second), labels in loader`` works.
@@ -118,8 +116,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             which the source raises an exception or returns None is one that cannot be loaded. Errors not tied to one
             sample are always raised: an OSError of the system or a store, unless a file is missing; MemoryError,
             ImportError and NameError; and an archive that has changed since the source was made.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
-        world_size: The number of ranks.
+        rank, world_size: This process's rank, and their number. None asks torch.distributed, then the environment.
         num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
             groups, and divided by ``LOCAL_WORLD_SIZE``. Up to four batches are made at once; threads beyond four share
             the images of each batch. Look-ups in `source`, `transform` and `batch_transform`
@@ -129,9 +126,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
 
     Attributes:
-        dataset: The source.
-        batch_size: The images of a batch.
-        drop_last: Whether the rest is left out.
+        dataset, batch_size, drop_last: The arguments; the first is the source.
 
     Raises:
         ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
@@ -270,15 +265,6 @@ def _make_augment(augment: Augment) -> ImageAugment | None:
 
 
 def _parse_views(views: Views, augment: ImageAugment | None) -> dict[str, list[ImageAugment]]:
-    """Return the views of each field.
-
-    Args:
-        views: The loader's argument, not None.
-        augment: How the loader varies images; None does not.
-
-    Raises:
-        TypeError, ValueError: If an argument is wrong, or one contradicts the other.
-    """
     if isinstance(views, int) and not isinstance(views, bool):
         if augment is None:
             accepted = "'train' or an ImageAugment with a number of `views`"

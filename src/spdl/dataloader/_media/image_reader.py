@@ -33,16 +33,10 @@ _PLACELESS = {"image", "label", "path", "index"}
 
 
 class ImageReader(MediaReader):
-    """Reads images, varied or not.
+    """Reads images, varied or not: the views in the `groups`, which are the fields of images.
 
-    Args:
-        options: How they become an array.
-        groups: How the views of each field are varied.
-        several: Whether fields have an axis of views.
-        seed: The seed of random numbers.
-        final: The format that images get after a transform; None without one.
-        targets: The fields that move with them; None if nothing does, and their places are of no interest.
-        mixer: Mixes them; None does not.
+    With `several`, fields have an axis of views. `final` is the format that images get after a transform. Where images
+    go is of interest only if there are `targets`, which move with them.
     """
 
     media: ClassVar[str] = "images"
@@ -75,7 +69,6 @@ class ImageReader(MediaReader):
         self._told: dict[str, object] = {}
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's image cannot be read; None if it can."""
         return find_fault_of_file(self.column, columns[self.column][place], files=True)
 
     def read(
@@ -133,7 +126,6 @@ class ImageReader(MediaReader):
         *,
         alone: bool,
     ) -> Any:
-        """Give images the values, the dtype and the layout of batches."""
         assert self._final is not None
         return self._final.write(results, names, num_threads=num_threads, alone=alone)
 
@@ -151,15 +143,7 @@ class ImageReader(MediaReader):
 
 
 class _View:
-    """How one of the views of images is varied.
-
-    Args:
-        options: The format of batches.
-        seen: The format that a transform gets instead, or None.
-        augment: How it is varied.
-        seed: The seed of its random numbers.
-        placed: Whether its places are drawn by the rule.
-    """
+    """How one of the views of images is varied. `seen` is the format that a transform gets; None without one."""
 
     def __init__(
         self, options: ImageOptions, seen: ImageOptions | None, augment: ImageAugment, seed: int, *, placed: bool
@@ -178,7 +162,6 @@ class _View:
         self._seed = seed
 
     def draw(self, indices: Sequence[int], epoch: int) -> ImageView:
-        """Return what is drawn for the images of these positions in the source."""
         augment, seed = self._augment, self._seed
         changes = None
         if changes_pixels(augment) or augment.changes_colors:

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from spdl._check import check_instance, check_int, refuse
 from spdl.dataloader._media.targets import Boxes, InstanceMasks, Keypoints, Mask, Polygons, Target
 from spdl.pipeline import ItemContext
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
 
 Targets: TypeAlias = Mapping[str, Target | Mask]
@@ -119,13 +119,11 @@ class AlbumentationsTransform:
 
     Args:
         transforms: A list, as ``albumentations.Compose`` takes it.
-        targets: Those of the loader; None for images alone.
-        seed: The seed of random numbers.
+        targets, seed: As for `TorchvisionTransform`.
 
     Raises:
         ImportError: If Albumentations is not installed.
-        TypeError, ValueError: If an argument is not as described, or the targets have `Polygons`, or `Keypoints` that
-            change places in a mirrored image, which the library does not do: mirror by the loader's `augment`.
+        TypeError, ValueError: For the reasons that `TorchvisionTransform` lists.
 
     Example:
         >>> import albumentations as A  # doctest: +SKIP
@@ -164,8 +162,6 @@ class AlbumentationsTransform:
             ValueError: If the targets are not those that it was made for.
             Exception: Those of the transforms.
         """
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         given = {name: np.asarray(value) for name, value in _check_given(self._kinds, targets).items()}
         is_tensor = not isinstance(image, np.ndarray)
         data = {"image": np.ascontiguousarray(image.permute(1, 2, 0).numpy()) if is_tensor else image}
@@ -191,8 +187,6 @@ class AlbumentationsTransform:
 
     def _collect(self, given: Mapping[str, Array], done: Mapping[str, Any]) -> dict[str, Any]:
         """Return the targets out of a composition's results."""
-        import numpy as np  # noqa: PLC0415
-
         found: dict[str, Any] = {}
         own = {name: done[word] for name, word in self._words.items() if word in done}
         kept = {name: own[name][:, -1].astype(int) for name, kind in self._kinds.items() if isinstance(kind, Boxes)}
@@ -247,8 +241,6 @@ def _check_given(kinds: Targets, targets: Mapping[str, Any] | None) -> dict[str,
 
 
 def _number(rows: Array) -> Array:
-    import numpy as np  # noqa: PLC0415
-
     return np.column_stack([rows, np.arange(len(rows))]).astype(np.float32)
 
 

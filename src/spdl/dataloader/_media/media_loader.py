@@ -1,19 +1,32 @@
-"""The common part of the loaders of labelled media: how their media are read, and batches of them."""
+"""The common part of the loaders of labelled media: how media are read, and made into batches."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import numpy as np
+
+from spdl._check import refuse, show, shown_place
 from spdl.dataloader._loader.epoch_loader import Batch
+from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures, transform_batch
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
-from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
-from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._media.batch_maker import BatchMaker, Pad
+from spdl.dataloader._loader.sample_loader import Maker, OnError, SampleLoader, other_samples
+from spdl.dataloader._loader.tensors import OutputKind, to_torch
+from spdl.dataloader._media.sample_fields import gather, shapes_of, to_array, to_columns
+from spdl.dataloader._media.sample_transform import SampleTransform
+from spdl.dataloader._media.windows import NO_ONE_CASE
+from spdl.io import LoadError
+from spdl.io._shared import Padding
+from spdl.pipeline import ItemContext
 from spdl.source import EpochOrder
+from spdl.source._shared import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
+    from spdl.dataloader._loader.epoch_iterator import EpochStep
     from spdl.dataloader._media.target_reader import TargetReader
 
 
@@ -35,11 +48,6 @@ class MediaReader(abc.ABC):
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
         """Load the media of some samples.
 
-        Args:
-            columns: The fields of the samples by their names.
-            epoch: The number of the epoch.
-            num_threads: How many threads may share the work.
-
         Returns:
             New numpy arrays by the names of their fields, with a place for each sample; and the places and reasons of
             failures, which hold zeros.
@@ -49,12 +57,7 @@ class MediaReader(abc.ABC):
         """
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:  # noqa: ARG002 - for those that do.
-        """Return why a sample makes no sense, so that `read` cannot be asked for it; None if it does.
-
-        Args:
-            columns: The fields of the samples by their names.
-            place: The sample's place in them.
-        """
+        """Return why the sample in a place makes no sense, so that `read` cannot be asked for it; None if it does."""
         return None
 
     def convert(
@@ -66,17 +69,9 @@ class MediaReader(abc.ABC):
         *,
         alone: bool,  # noqa: ARG002
     ) -> Any:
-        """Return what a `transform` returned in the format of batches.
+        """Return what a `transform` returned in the format of batches, or raise if it cannot get that.
 
-        Args:
-            results: The transform's results, one for each sample.
-            fields: The other fields of the batch.
-            names: The names of the samples in messages.
-            num_threads: How many threads may share the work.
-            alone: Whether these are whole results, and not parts of records or tuples.
-
-        Raises:
-            TypeError, ValueError: If a result cannot get that format.
+        `alone` says that these are whole results, one for each sample, and not parts of records or tuples.
         """
         return results
 
@@ -129,3 +124,300 @@ class MediaLoader(SampleLoader[Batch]):
             output=output,
             **others,
         )
+
+
+Pad: TypeAlias = "Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
+
+_REFILLS = 32
+_REMEDY = (
+    'Pass on_error="skip" to leave such samples out, or "refill" to put others in their place, so that all batches '
+    "stay full; `failures` then lists them."
+)
+
+_Columns: TypeAlias = dict[str, list[Any]]
+
+
+class BatchMaker(Maker):
+    otherwise = (
+        "Threads share the media of a batch and nothing else of it. Its samples are looked up one after the other, "
+        "but all at once by a source with `__getitems__`; `transform` and `batch_transform` run in one thread for "
+        "each batch."
+    )
+    in_place_of_processes = (
+        "`PyTorchDataLoader` has an argument for that. Here `augment`, or the loader's options in place of "
+        "`transform`, run in native code without the GIL, and `batch_transform` is called once for a whole batch."
+    )
+
+    def __init__(
+        self,
+        source: Sequence[Any],
+        reader: MediaReader,
+        *,
+        order: EpochOrder | None,
+        seed: int,
+        on_error: OnError,
+        transform: Callable[..., Any] | None,
+        batch_transform: Callable[[Any], Any] | None,
+        pad: Pad,
+        output: OutputKind,
+    ) -> None:
+        self._source = source
+        self._order = order
+        self._reader = reader
+        self.media = reader.media
+        self._seed = seed
+        self._on_error = on_error
+        self._transform = None if transform is None else SampleTransform(transform, reader, output)
+        self._batch_transform = batch_transform
+        self._paddings = _make_paddings(pad)
+        self._output = output
+
+    def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
+        """Return the batch of the samples of a step, or None if all were left out; and the samples that failed.
+
+        Raises:
+            LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
+            Exception: Exceptions of the transforms, with a note that names the sample; also exceptions of the source,
+                unless they report a sample that will be left out or replaced.
+        """
+        indices, positions = step.indices.tolist(), step.positions.tolist()
+        columns, fields, reasons = self._load(indices, epoch, num_threads)
+        failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
+        if failures and self._on_error == "raise":
+            in_all = all(any(hint in each.reason for hint in NO_ONE_CASE) for each in failures)
+            remedy = "" if in_all and len(failures) == len(indices) else _REMEDY
+            raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
+        if failures and self._on_error == "refill":
+            failures = self._refill(columns, fields, reasons, positions, epoch=epoch, num_threads=num_threads)
+        elif failures:
+            loaded = [place for place in range(len(indices)) if place not in reasons]
+            if not loaded:
+                return None, tuple(failures)
+            columns = {name: [column[place] for place in loaded] for name, column in columns.items()}
+            positions = [positions[place] for place in loaded]
+            fields = {name: array[loaded] for name, array in fields.items()}
+        batch = self._assemble(columns, fields, failures, epoch, positions, num_threads=num_threads)
+        return batch, tuple(failures)
+
+    def _load(
+        self, indices: list[int], epoch: int, num_threads: int
+    ) -> tuple[_Columns, dict[str, Any], dict[int, str]]:
+        """Look samples up and read them. A failed sample has None and zeros, and the reason is given for its place."""
+        samples, reasons = self._look_up(indices)
+        looked_up = [place for place in range(len(indices)) if place not in reasons]
+        columns: _Columns = {name: [None] * len(indices) for name in (self._reader.column, "label", "path")}
+        fields: dict[str, Any] = {}
+        if looked_up:
+            numbers = [indices[place] for place in looked_up]
+            with UserCode(f"looking at the fields of the samples {show(numbers)} of {type(self._source).__name__}"):
+                columns = to_columns([samples[place] for place in looked_up], self._reader.column, numbers)
+            fields, found = self._read(columns, epoch, num_threads)
+            reasons |= {looked_up[place]: reason for place, reason in found.items()}
+            if len(looked_up) < len(indices):
+                columns = {name: _spread(column, looked_up, len(indices)) for name, column in columns.items()}
+                fields = _make_room(fields, len(indices), looked_up)
+        return {**columns, "index": list(indices)}, fields, dict(sorted(reasons.items()))
+
+    def _look_up(self, indices: list[int]) -> tuple[list[Any], dict[int, str]]:
+        """Return samples, and why some of them cannot be had, by their places."""
+        samples: list[Any] = []
+        kind = type(self._source).__name__
+        # A source that reads from afar has one answer to wait for, not one for each sample.
+        together = callable(getattr(type(self._source), "__getitems__", None))
+        for group in [indices] if together else [[index] for index in indices]:
+            what = f"the samples {show(group)}" if together else f"sample {group[0]}"
+            try:
+                with UserCode(f"looking up {what} of {kind}"):
+                    samples += self._get(group, together=together)
+            except Exception as error:
+                if self._on_error == "raise" and is_defect(error):
+                    error.add_note(_REMEDY)
+                raise
+        reasons = {place: each.reason for place, each in enumerate(samples) if isinstance(each, Defect)}
+        reasons |= {place: "the sample is None" for place, each in enumerate(samples) if each is None}
+        return samples, reasons
+
+    def _get(self, indices: list[int], *, together: bool) -> list[Any]:
+        source: Any = self._source
+        if self._on_error != "raise":
+            found = read_apart(source, indices)
+        else:
+            found = list(source.__getitems__(indices)) if together else [source[indices[0]]]
+        if len(found) != len(indices):
+            raise RuntimeError(
+                f"`{type(source).__name__}.__getitems__` returned {len(found)} samples for {len(indices)} positions: "
+                "it must return one for each."
+            )
+        return found
+
+    def _note(self, epoch: int, columns: _Columns, place: int, reason: str) -> SampleFailure:
+        """Return the record of a failure, with the sample's own path or else where the source has it."""
+        index, path = columns["index"][place], columns["path"][place]
+        return SampleFailure(epoch, index, name_of(self._source, index) if path is None else _as_text(path), reason)
+
+    def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
+        """Read the samples. A native call refuses a whole batch for one that makes no sense, so these stay out."""
+        count = len(columns["index"])
+        faults = {place: fault for place in range(count) if (fault := self._reader.find_fault(columns, place))}
+        if not faults:
+            return self._read_sensible(columns, epoch, num_threads)
+        sensible = [place for place in range(count) if place not in faults]
+        if not sensible:
+            return {}, faults
+        rest = {name: [column[place] for place in sensible] for name, column in columns.items()}
+        read, reasons = self._read_sensible(rest, epoch, num_threads)
+        return _make_room(read, count, sensible), {**faults, **{sensible[number]: it for number, it in reasons.items()}}
+
+    def _read_sensible(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
+        try:
+            fields, reasons = self._reader.read(columns, epoch, num_threads)
+        except LoadError as error:
+            return {}, {failure.index: failure.reason for failure in error.failures}
+        return fields, dict(reasons)
+
+    def _refill(
+        self,
+        columns: _Columns,
+        fields: dict[str, Any],
+        reasons: dict[int, str],
+        positions: list[int],
+        *,
+        epoch: int,
+        num_threads: int,
+    ) -> list[SampleFailure]:
+        indices = columns["index"]
+        order = len(self._source) if self._order is None else self._order
+        others_of = {
+            place: other_samples(order, self._seed, epoch, indices[place], positions[place]) for place in reasons
+        }
+        failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}
+        noted: list[SampleFailure] = []
+        for _ in range(_REFILLS):
+            places = sorted(failed)
+            draws = [next(others_of[place], -1) for place in places]
+            if -1 in draws:
+                break
+            others, read, again = self._load(draws, epoch, num_threads)
+            if read and not fields:
+                # All have failed, so no array exists yet.
+                fields.update(_make_room(read, len(columns["index"])))
+            if read and shapes_of(read) != shapes_of(fields):
+                reason = f"its arrays are {shapes_of(read)}, those of the batch {shapes_of(fields)}"
+                again = {**dict.fromkeys(range(len(places)), reason), **again}
+            for number, place in enumerate(places):
+                if number in again:
+                    failed[place].append(self._note(epoch, others, number, again[number]))
+                    continue
+                self._check_fields(columns, others, draws[number], settled=len(failed) < len(indices))
+                for name, array in read.items():
+                    fields[name][place] = array[number]
+                for name, column in columns.items():
+                    column[place] = others[name][number]
+                noted += [failure._replace(replacement=draws[number]) for failure in failed.pop(place)]
+            if not failed:
+                return noted
+        raise self._nothing_fits(list(failed.values()), len(columns["index"]))
+
+    def _check_fields(self, columns: _Columns, others: _Columns, index: int, *, settled: bool) -> None:
+        """Take the fields of the samples that fill places in a batch, if all of its first samples have failed."""
+        if columns.keys() == others.keys():
+            return
+        if settled:
+            accepted = f"a sample with the fields {', '.join(columns)}, as others of the batch have"
+            refuse(TypeError, f"source[{index}]", accepted, tuple(others))
+        count = len(columns["index"])
+        for name in columns.keys() - others.keys():
+            del columns[name]
+        for name in others:
+            columns.setdefault(name, [None] * count)
+
+    def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
+        """Return the error for samples of a batch, each with the replacements that were tried in its place."""
+        tried = max(map(len, failed)) - 1
+        last = max(failed, key=len)[-1]
+        remedy = "There is no other sample to put in their place."
+        if tried:
+            remedy = (
+                f"None of {tried} other samples that were tried in their place could be loaded either, at last sample "
+                f"{last.index}: {last.reason}"
+            )
+        return LoadError(describe_failures([each[0] for each in failed], count, self._reader.media, remedy))
+
+    def _assemble(
+        self,
+        columns: _Columns,
+        fields: dict[str, Any],
+        failures: Sequence[SampleFailure],
+        epoch: int,
+        positions: list[int],
+        *,
+        num_threads: int,
+    ) -> Any:
+        indices, paths = columns["index"], columns["path"]
+        done = (self._reader.column, "path", *fields, *self._paddings)
+        rest = {name: gather(it) for name, it in columns.items() if name not in done}
+        rest |= self._pad(columns, {*fields, *columns}, indices)
+        everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
+        if self._transform is not None:
+            names = [f"sample {index}, {_as_text(path)!r}" for index, path in zip(indices, paths, strict=True)]
+            contexts = list(map(ItemContext, repeat(epoch), positions, indices))
+            everything = self._transform.apply(everything, contexts, names, num_threads)
+        everything = self._reader.finish(everything, epoch)
+        if self._output == "torch":
+            everything = to_torch(everything)
+        batch = self._reader.batch_type(everything)
+        return transform_batch(self._batch_transform, batch, f"the batch of the samples {show(indices)}")
+
+    def _pad(self, columns: _Columns, taken: set[str], indices: list[int]) -> dict[str, Any]:
+        padded: dict[str, Any] = {}
+        for name, padding in self._paddings.items():
+            mask = f"{name}_mask"
+            if name not in columns or name == self._reader.column:
+                refuse(ValueError, "pad", f"a field of the samples besides {self._reader.column!r}", name)
+            if mask in taken:
+                raise ValueError(f"`pad` adds the field {mask!r}, which the samples have already: rename it.")
+            arrays = [value if (array := to_array(value)) is None else array for value in columns[name]]
+            try:
+                padded[name], padded[mask], _ = padding.apply(arrays)
+            except (TypeError, ValueError) as error:
+                error.add_note(f"spdl.dataloader was padding the field {name!r} of the samples {show(indices)}")
+                raise
+        return padded
+
+
+def _make_paddings(pad: Pad) -> dict[str, Padding]:
+    accepted = 'names of fields, or a mapping from names to arguments of spdl.io.pad, such as {"tokens": {"value": 1}}'
+    if pad is None:
+        return {}
+    if isinstance(pad, str) or not isinstance(pad, Iterable):
+        refuse(TypeError, "pad", accepted, pad)
+    given = pad if isinstance(pad, Mapping) else {name: {} for name in pad}
+    for name, options in given.items():
+        known = isinstance(options, Mapping) and set(options) <= set(Padding._fields)
+        if not isinstance(name, str) or not known:
+            refuse(TypeError, "pad", accepted, pad)
+    return {name: Padding(**options).checked() for name, options in given.items()}
+
+
+def _as_text(path: Any) -> str | None:
+    """Return a sample's path as text for messages and states. User records may have any object by this name."""
+    if path is None:
+        return None
+    return shown_place(os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path))
+
+
+def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
+    """Return a column with its values in some of the places, and None in the others."""
+    spread: list[Any] = [None] * count
+    for place, value in zip(places, column, strict=True):
+        spread[place] = value
+    return spread
+
+
+def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> dict[str, Any]:
+    """Return arrays with the given number of places: the rows of others in some of them, and zeros elsewhere."""
+    fields = {name: np.zeros((count, *array.shape[1:]), array.dtype) for name, array in read.items()}
+    if places:
+        for name, array in read.items():
+            fields[name][places] = array
+    return fields

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from spdl._check import refuse
+from spdl.dataloader._loader.tensors import import_torch
 from spdl.io import ImageOptions
 from spdl.io._shared import PIXEL_FORMATS, write_pictures
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from spdl.dataloader._loader.tensors import OutputKind
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -30,14 +31,7 @@ def make_options(
 ) -> ImageOptions:
     """Return the record of the arguments of a loader, or the one that it was given.
 
-    Args:
-        size: A side, or two.
-        options: The record, or None.
-        given: The loader's arguments of the same names as fields; None for omitted ones. ``exact`` is its own
-            choice.
-
-    Raises:
-        TypeError, ValueError: If an argument is wrong, or is given together with the record.
+    Arguments with the names of fields are in `given`, with None for those left out. ``exact`` is the loader's choice.
     """
     exact = given.pop("exact", True)
     given = {name: it for name, it in given.items() if it is not None}
@@ -67,12 +61,7 @@ _MOST_CHANNELS = 4
 
 
 class PictureFormat:
-    """Gives pictures that a `transform` returned the values, the dtype and the layout of a loader's batches.
-
-    Args:
-        options: The format of batches.
-        output: Whether a transform gets and returns tensors or arrays.
-    """
+    """Gives pictures that a `transform` returned the values, the dtype and the layout of a loader's batches."""
 
     def __init__(self, options: ImageOptions, output: OutputKind) -> None:
         self._options = options
@@ -95,17 +84,9 @@ class PictureFormat:
     ) -> Any:
         """Return what a transform returned, in the format of batches: one array if all are pictures of one shape.
 
-        Args:
-            results: The transform's results, one for each sample.
-            names: The names of the samples in messages.
-            num_threads: How many threads share the work.
-            alone: Whether these are whole results. Parts of a record or a tuple that are surely no images stay.
-            num_frames: The number of pictures in each clip that it got. If a clip still has that number, and is black
-                after its own pictures, there are zeros, whatever `mean` is.
-            lengths: The number of pictures that are a clip's own, for each clip.
-
-        Raises:
-            TypeError, ValueError: If a result cannot get that format; the message names the sample.
+        Parts of a record or a tuple that are surely no images stay; whole results are `alone`. If the transform got
+        clips of `num_frames` pictures, of which `lengths` are their own, and a clip still has that number and is black
+        after its own pictures, there are zeros, whatever `mean` is.
         """
         pictures = [self._find_picture(result, name, alone=alone) for result, name in zip(results, names, strict=True)]
         places = [place for place, picture in enumerate(pictures) if picture is not None]
@@ -127,7 +108,7 @@ class PictureFormat:
             return written
         whole = list(results)
         for place, picture in zip(places, written, strict=True):
-            whole[place] = _to_tensor(picture) if self._tensors else picture
+            whole[place] = import_torch().from_numpy(picture) if self._tensors else picture
         return whole
 
     def _find_picture(self, result: Any, name: str, *, alone: bool) -> Array | None:
@@ -136,8 +117,6 @@ class PictureFormat:
         if array is None or array.ndim < _SIDES:
             self._check_may_stay(result, name, alone=alone)
             return None
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         if isinstance(result, np.ndarray) is self._tensors:
             raise TypeError(f"{_returned(result, name)}. It got {self._kind}, and must return an image of that kind.")
         picture = array if self._tensors else np.moveaxis(array, -1, -3)
@@ -163,11 +142,7 @@ class PictureFormat:
         return picture
 
     def _check_may_stay(self, result: Any, name: str, *, alone: bool) -> None:
-        """Check that a result that is not an image may stay unchanged.
-
-        Raises:
-            TypeError: If it may be meant to become what images become.
-        """
+        """Check that a result that is not an image may stay unchanged."""
         if not alone and _is_no_picture(result):
             return
         if self._normalises:
@@ -186,8 +161,6 @@ class PictureFormat:
 
     def _check_finite(self, before: Sequence[Array], written: Iterable[Array], names: Sequence[str]) -> None:
         """Check that batches get numbers. The native code reports the range, but not NaN."""
-        import numpy as np  # noqa: PLC0415 - as above.
-
         for picture, result, name in zip(before, written, names, strict=True):
             if picture.dtype == np.uint8 or np.isfinite(result).all():
                 continue
@@ -212,8 +185,6 @@ class PictureFormat:
 
 def _to_array(value: Any) -> Array | None:
     """Return an array or a tensor in main memory as an array of uint8 or float32; None if it is neither."""
-    import numpy as np  # noqa: PLC0415
-
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "f":
             return value.astype(np.float32, copy=False)
@@ -224,19 +195,11 @@ def _to_array(value: Any) -> Array | None:
     if tensor_type is None or not isinstance(value, tensor_type) or value.device.type != "cpu":
         return None
     if value.is_floating_point():
-        return _numpy_of(value.detach().to(torch.float32))
-    return _numpy_of(value) if value.dtype == torch.uint8 else None
-
-
-def _numpy_of(tensor: Any) -> Array:
-    array: Array = tensor.numpy()
+        value = value.detach().to(torch.float32)
+    elif value.dtype != torch.uint8:
+        return None
+    array: Array = value.numpy()
     return array
-
-
-def _to_tensor(array: Array) -> Any:
-    import torch  # noqa: PLC0415 - an optional dependency, which is there where there are tensors.
-
-    return torch.from_numpy(array)
 
 
 def _is_no_picture(value: Any) -> bool:

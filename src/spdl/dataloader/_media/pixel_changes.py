@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spdl._check import check_int, check_number, positive, refuse
 from spdl._random_key import random_key
 from spdl.io import ImageOptions, random_color_jitter
@@ -40,14 +42,10 @@ class RandAugment:
     """
 
     num_ops: int = 2
-    """The operations of each image."""
     magnitude: int = 9
-    """Their magnitude."""
     num_magnitude_bins: int = 31
-    """The number of magnitudes."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         positive("num_ops", self.num_ops)
         positive("num_magnitude_bins", self.num_magnitude_bins)
         check_int("magnitude", self.magnitude, least=0, most=self.num_magnitude_bins - 1)
@@ -72,10 +70,8 @@ class TrivialAugment:
     """
 
     num_magnitude_bins: int = 31
-    """The number of magnitudes."""
 
     def __post_init__(self) -> None:
-        """Check the field."""
         positive("num_magnitude_bins", self.num_magnitude_bins)
 
 
@@ -96,11 +92,6 @@ _WHITE = 255
 
 
 def check_pixel_changes(augment: ImageAugment) -> None:
-    """Check the fields about pixels.
-
-    Raises:
-        TypeError, ValueError: If one is not as described.
-    """
     for name in (*_PROBABILITIES, "erase"):
         check_probability(name, getattr(augment, name))
     if not (augment.policy is None or isinstance(augment.policy, RandAugment | TrivialAugment)):
@@ -187,20 +178,9 @@ def view_seed(seed: int, view: int) -> int:
 
 
 class ImageEraser:
-    """Erases a random rectangle of images, at the very end.
-
-    Args:
-        options: The format of the images.
-        augment: The sizes of the rectangles.
-        seed: The seed of random numbers.
-
-    Raises:
-        ValueError: If the value to put there does not fit the format.
-    """
+    """Erases a random rectangle of images, at the very end."""
 
     def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int) -> None:
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         self._augment = augment
         self._seed = seed
         self._rows_first = options.layout == "NHWC"
@@ -218,13 +198,6 @@ class ImageEraser:
         self._values = values.astype(options.dtype)
 
     def erase(self, images: Any, indices: Any, epoch: int) -> None:
-        """Erase a part of images, in place.
-
-        Raises:
-            TypeError: If a transform has not made images of one shape.
-        """
-        import numpy as np  # noqa: PLC0415
-
         whole = isinstance(images, np.ndarray) and images.ndim == 4  # noqa: PLR2004 - a batch of images.
         channel = images.ndim - 1 if whole and self._rows_first else 1
         if not (whole and images.shape[channel] == len(self._values) and images.dtype == self._values.dtype):

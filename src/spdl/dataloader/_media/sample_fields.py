@@ -8,6 +8,8 @@ from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from spdl._check import refuse
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._table.table_batch import Jagged
@@ -28,15 +30,8 @@ _DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, 
 def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> dict[str, list[Any]]:
     """Return the fields of samples by their names, each as a list.
 
-    Args:
-        samples: Named tuples, mappings, dataclasses or plain objects with fields; pairs of a medium and a label; or the
-            media alone.
-        medium: The name of the field with the medium, such as ``"image"``.
-        indices: The positions of the samples in their source, which become the field ``index``.
-
-    Raises:
-        TypeError: If a sample has no such field, or not the fields that the first one has.
-        ValueError: If a batch has something else by the name of a field, or `index` is not a sample's position.
+    Samples are named tuples, mappings, dataclasses or plain objects with fields, among them the `medium`, such as
+    ``"image"``; pairs of a medium and a label; or the media alone. Their `indices` in the source become a field.
     """
     first = samples[0]
     names = getattr(type(first), "_fields", None)
@@ -62,7 +57,7 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
                 refuse(ValueError, f"source[{index}].index", accepted, value, "Give the field another name.")
     columns.setdefault("label", [None] * len(samples))
     if "path" not in columns:
-        columns["path"] = [_path_of(value) for value in columns[medium]]
+        columns["path"] = [os.fsdecode(it) if isinstance(it, str | os.PathLike) else None for it in columns[medium]]
     columns["index"] = list(indices)
     return columns
 
@@ -81,16 +76,7 @@ def _remedy(columns: Mapping[str, list[Any]], medium: str) -> str:
 
 
 def check_names(what: str, names: Iterable[str], *more: str) -> None:
-    """Check that fields of a sample may be fields of a batch.
-
-    Args:
-        what: The name of the sample's fields in the message.
-        names: Their names.
-        more: Further names that are not theirs to have.
-
-    Raises:
-        ValueError: If a batch has something else by that name.
-    """
+    """Refuse names of fields, called `what` in the message, that a batch uses itself, or that are among `more`."""
     taken = sorted((_SAID | _DONE | set(more)).intersection(names))
     if taken:
         raise ValueError(
@@ -103,8 +89,6 @@ def gather(values: list[Any]) -> Any:
 
     Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does.
     """
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
     kinds = set(map(type, values))
     if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
         try:
@@ -122,16 +106,9 @@ def gather(values: list[Any]) -> Any:
 
 
 def collate(values: list[Any], names: Sequence[str], bring: Callable[[list[Any]], Any]) -> Any:
-    """Return what a function made of each sample as one thing: of records and tuples a record or tuple of such things.
+    """Return what a function made of each sample as one thing: of records and tuples a record or tuple of such.
 
-    Args:
-        values: For each sample a mapping, a named tuple, a dataclass or a tuple, which may hold others, or anything
-            else.
-        names: The names of the samples in messages.
-        bring: Brings values together that are neither.
-
-    Raises:
-        TypeError: If a sample has other parts than the first one.
+    `bring` brings values together that are neither.
     """
     parts = [parts_of(value) for value in values]
     kinds = [None if own is None else (type(value), frozenset(own)) for value, own in zip(values, parts, strict=True)]
@@ -171,8 +148,6 @@ def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]
 
 def to_array(value: Any) -> Any:
     """Return an array or a tensor in main memory as a numpy array; None if it is neither."""
-    import numpy as np  # noqa: PLC0415
-
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     # Another thread may just be importing torch, whose subclasses have other modules.
@@ -191,17 +166,11 @@ def _to_record(sample: Any, medium: str) -> dict[str, Any]:
     return dict(record)
 
 
-def _path_of(value: Any) -> str | None:
-    return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
-
-
 # ---- fields that have a different number of rows in each sample ----
 
 
 def to_objects(rows: Sequence[Any]) -> Any:
     """Return an array of objects with the rows of each sample, which may be arrays of one shape."""
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
     found = np.full(len(rows), None, object)
     for place, each in enumerate(rows):
         found[place] = each
@@ -217,21 +186,10 @@ def lay_out(
     pad_value: float = 0,
     dtype: Any = None,
 ) -> dict[str, Any]:
-    """Return the fields of a batch that have the rows of its samples.
+    """Return the fields of a batch that have the rows of its samples, which the layout of lists leaves unchanged.
 
-    Args:
-        name: The name of the field.
-        rows: An array for each sample, or a list, which the layout of lists leaves unchanged.
-        layout: The layout.
-        taken: The names of fields that the samples have already.
-        pad_value: The number that fills up shorter arrays.
-        dtype: The dtype of one array for all samples; None if all have one.
-
-    Raises:
-        TypeError, ValueError: If the rows do not fit the layout, or a field has the name of the mask.
+    If all samples share an array, it has the `dtype`, or the one that all rows have.
     """
-    import numpy as np  # noqa: PLC0415
-
     if layout == "list":
         return {name: rows}
     if layout == "pad":

@@ -23,16 +23,7 @@ _SIDES = 3
 
 
 class SampleTransform:
-    """Applies a function to the media of a batch, and to the targets of the samples if it has a parameter for them.
-
-    Args:
-        function: The function.
-        reader: Reads the media, and gives results the format of batches.
-        output: Whether it gets and returns tensors or arrays.
-
-    Raises:
-        ValueError: If it wants targets, and the loader has none.
-    """
+    """Applies a function to the media of a batch, and to the targets of the samples if it has a parameter for them."""
 
     def __init__(self, function: Callable[..., Any], reader: MediaReader, output: OutputKind) -> None:
         self._function = function
@@ -51,12 +42,6 @@ class SampleTransform:
         self, fields: dict[str, Any], contexts: Sequence[ItemContext], names: Sequence[str], num_threads: int
     ) -> dict[str, Any]:
         """Return the fields of a batch with what the function makes of them.
-
-        Args:
-            fields: The fields.
-            contexts: Facts about each sample that the function may want.
-            names: The names of the samples in messages.
-            num_threads: How many threads may share the work that follows.
 
         Raises:
             TypeError, ValueError: If a result cannot be in a batch; the message names the sample.

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+import numpy as np
+
 from spdl._check import check_choice, check_instance, check_str, refuse, show, shown_place
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.sample_fields import (
@@ -36,17 +38,8 @@ _KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the name
 class TargetReader:
     """Moves the targets of samples with their images, and brings those of a batch together.
 
-    Args:
-        targets: The kinds of targets, by the names of the fields.
-        ragged: How rows of different number are laid out.
-        options: The format of the images.
-        output: The kind of arrays.
-        others: Further fields that may be lists, since the loader pads them.
-        groups: The fields of images. Targets in others than ``"image"`` have their name in front of theirs.
-        several: Whether fields have an axis of views.
-
-    Raises:
-        TypeError, ValueError: If an argument is not as described.
+    Targets in other fields of images, the `groups`, than ``"image"`` have the name of that field in front of theirs.
+    `others` are fields that may be lists, since the loader pads them.
     """
 
     def __init__(
@@ -95,12 +88,6 @@ class TargetReader:
         self._others = {"image", "path", "index", *targets, *(others or ())}
 
     def check(self, columns: Mapping[str, list[Any]]) -> None:
-        """Check the fields of samples.
-
-        Raises:
-            TypeError: If a target is missing, or a field has several values and is not a target.
-            ValueError: If the loader adds a field that they have already.
-        """
         index = columns["index"][0]
         check_names(f"with `targets`, some fields of sample {index}", columns, *self._added)
         for name in self.names:
@@ -124,17 +111,9 @@ class TargetReader:
     ) -> tuple[dict[str, Any], dict[int, str]]:
         """Return the fields of samples that are added to their images, and why some of them cannot be read.
 
-        Args:
-            columns: The fields of the samples.
-            groups: For each field of images, its views: the rule of the places, and these.
-            images: The images.
-            num_threads: How many threads share the masks.
-
         Returns:
             Arrays of objects for ragged fields: the rows of each sample. Samples that failed have any values.
         """
-        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
         fields: dict[str, Any] = {"size": np.array(images.sizes, np.int64)}
         reasons: dict[int, str] = {}
         for group, views in groups.items():
@@ -157,8 +136,6 @@ class TargetReader:
         images: LoadedViews,
         reasons: dict[int, str],
     ) -> dict[str, Any]:
-        import numpy as np  # noqa: PLC0415
-
         fields = {name: np.full(len(places), None, object) for name in (*self._targets, "geometry")}
         for number, (place, size) in enumerate(zip(places, images.sizes, strict=True)):
             fields["geometry"][number] = geometry = rule.geometry(place, size)
@@ -187,8 +164,10 @@ class TargetReader:
             num_threads=num_threads,
             decode_config=self._options.decode_config,
         )
-        named = {place: _with_file(masks[place], reason) for place, reason in reasons.items()}
-        return list(map(to_numpy, buffers)), named | faults
+        for place in reasons:
+            if isinstance(masks[place], str | os.PathLike):
+                reasons[place] = f"{shown_place(os.fsdecode(masks[place]))!r}: {reasons[place]}"
+        return list(map(to_numpy, buffers)), reasons | faults
 
     def _read_one(
         self, columns: Mapping[str, list[Any]], place: int, geometry: Geometry, drawn: Place
@@ -215,11 +194,7 @@ class TargetReader:
         return all_to_torch(given) if self._tensors else given
 
     def take(self, returned: Mapping[str, Any], image: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return a sample's targets and what a transform added to them. Boxes are clipped to the returned image.
-
-        Raises:
-            TypeError, ValueError: If they cannot belong to that image; the message names the field.
-        """
+        """Return a sample's targets and what a transform added to them. Boxes are clipped to the returned image."""
         shape = tuple(getattr(image, "shape", ()))
         if len(shape) < _IMAGE:
             raise TypeError(
@@ -253,7 +228,6 @@ class TargetReader:
         return {name: to_objects(rows) if name in self._targets else gather(rows) for name, rows in columns.items()}
 
     def finish(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a batch with its targets brought together."""
         geometries: dict[str, Any] = {}
         moved: dict[str, Any] = {}
         for prefix in self._prefixes.values():
@@ -289,14 +263,8 @@ class TargetReader:
 _IMAGE = 3
 
 
-def _with_file(mask: Any, reason: str) -> str:
-    return f"{shown_place(os.fsdecode(mask))!r}: {reason}" if isinstance(mask, str | os.PathLike) else reason
-
-
 def views_first(array: Any) -> Any:
     """Return an array (B, V, ...) as (V, B, ...), in one piece."""
-    import numpy as np  # noqa: PLC0415
-
     return np.ascontiguousarray(array.swapaxes(0, 1))
 
 

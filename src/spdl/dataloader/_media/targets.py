@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from spdl._check import check_choice, check_flag, check_int, check_number, check_str, positive, refuse, show
 from spdl.dataloader._media.geometry import between, canvases
 from spdl.dataloader._media.sample_fields import to_array
@@ -15,8 +17,6 @@ from spdl.io import coco_masks, to_numpy
 from spdl.io._shared import check_pages, id_range, load_mask_views
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from spdl.dataloader._media.geometry import Geometry
     from spdl.io._shared import Place, Size
 
@@ -63,22 +63,14 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, value: Any) -> Any:
-        """Return the rows of a sample as an array or a list.
-
-        Raises:
-            TypeError, ValueError: If they are not rows; the message says why.
-        """
+        """Return the rows of a sample as an array or a list, or raise a TypeError or ValueError that says why not."""
 
     @abc.abstractmethod
     def _move(self, rows: Any, geometry: Geometry, place: Place) -> Any:
         """Return the same number of rows in the image of a batch."""
 
     def _take(self, value: Any, size: Size) -> Any:  # noqa: ARG002 - for those that do.
-        """Return the rows that a transform returned with an image of this width and height.
-
-        Raises:
-            TypeError, ValueError: If they are not rows as it got them; the message says why.
-        """
+        """Return the rows that a transform returned with an image of this width and height."""
         return self._read(value)
 
 
@@ -114,14 +106,10 @@ class Mask:
     """
 
     ignore_index: int = 255
-    """The id outside of images."""
     dtype: MaskDtype = "int64"
-    """The type of ids."""
     pages: int | None = None
-    """The page of each TIFF."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_choice("dtype", self.dtype, get_args(MaskDtype))
         check_pages(self.pages)
         least, most = id_range(self.dtype)
@@ -134,7 +122,6 @@ class Mask:
         )
 
     def _take(self, value: Any, size: Size) -> Array:
-        """Return the mask that a transform returned with an image of this width and height."""
         return _sized(value, size, (), self.dtype)
 
 
@@ -172,13 +159,9 @@ class Boxes(Target):
     """
 
     format: BoxFormat = "xyxy"
-    """The format of samples."""
     output: BoxFormat | None = None
-    """The format of batches."""
     min_visibility: float = 0.0
-    """The least share of a box that is kept."""
     normalized: bool | None = None
-    """Whether samples have shares of the image's sides."""
 
     of: ClassVar[None] = None
     """Boxes belong to no others."""
@@ -186,7 +169,6 @@ class Boxes(Target):
     """The type in batches."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_choice("format", self.format, get_args(BoxFormat))
         check_choice("output", self.output, (*get_args(BoxFormat), None))
         if not 0 <= check_number("min_visibility", self.min_visibility, _SHARE) <= 1:
@@ -206,8 +188,6 @@ class Boxes(Target):
 
     def _show(self, boxes: Array, geometry: Geometry, place: Place) -> tuple[Array, Array]:
         """Return the parts of boxes that can be seen in a batch, in its format, and which of the boxes stay."""
-        import numpy as np  # noqa: PLC0415
-
         boxes = self._to_pixels(boxes, geometry.original)
         # In a turned image, nothing upright has the borders of the photo.
         own = np.clip(boxes, 0, 2 * geometry.original)
@@ -242,8 +222,6 @@ class Boxes(Target):
 
     def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
         """Return the parts of boxes in an image of this size, in the format of batches, and which of the boxes stay."""
-        import numpy as np  # noqa: PLC0415
-
         return self._select(boxes, np.clip(boxes, 0, 2 * size))
 
     def _select(self, boxes: Array, shown: Array) -> tuple[Array, Array]:
@@ -255,8 +233,6 @@ class Boxes(Target):
 
     def _write(self, boxes: Array) -> Array:
         """Return boxes in the format of batches, and change these."""
-        import numpy as np  # noqa: PLC0415
-
         output = self.output or self.format
         if output != "xyxy":
             boxes[:, 2:] -= boxes[:, :2]
@@ -297,18 +273,13 @@ class Keypoints(Target):
     """
 
     count: int | None = None
-    """How many points an object has."""
     visibility: bool = False
-    """Whether points have a third number."""
     swap: Sequence[tuple[int, int]] = ()
-    """The pairs that change places in a mirrored image."""
     of: str | None = None
-    """The boxes of the objects."""
     dtype: ClassVar[str] = "float32"
     """The type in batches."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         if self.count is not None:
             positive("count", self.count)
         check_flag("visibility", self.visibility)
@@ -327,8 +298,6 @@ class Keypoints(Target):
         return _floats(value, (numbers,) if self.count is None else (self.count, numbers))
 
     def _move(self, rows: Array, geometry: Geometry, place: Place) -> Array:
-        import numpy as np  # noqa: PLC0415
-
         points, more = rows[..., :2], rows[..., 2:]
         if self.visibility:
             # Points outside of the original are not in its border either, nor are those that left a canvas.
@@ -348,8 +317,6 @@ class Keypoints(Target):
 
     def _hide(self, points: Array, size: Size) -> Array:
         """Return points as batches have them: those that were not marked or are cut off are zeros."""
-        import numpy as np  # noqa: PLC0415
-
         found: Array = points.astype(np.float32)
         if self.visibility:
             found[..., :2] = np.clip(found[..., :2], 0, np.nextafter(np.array(size, np.float32), np.float32(0)))
@@ -382,7 +349,6 @@ class Polygons(Target):
     """
 
     of: str | None = None
-    """The boxes of the objects."""
 
     can_be_array: ClassVar[bool] = False
     """Outlines are lists in every layout."""
@@ -390,20 +356,15 @@ class Polygons(Target):
     """The type in batches."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         _check_of(self.of)
 
     def _read(self, value: Any) -> list[list[Array]]:
         return [[_polygon(polygon) for polygon in _polygons(each)] for each in _rows(value)]
 
     def _move(self, rows: list[list[Array]], geometry: Geometry, place: Place) -> list[list[Array]]:  # noqa: ARG002
-        import numpy as np  # noqa: PLC0415
-
         return [[geometry.points(polygon).astype(np.float32) for polygon in each] for each in rows]
 
     def _take(self, value: Any, size: Size) -> list[list[Array]]:  # noqa: ARG002 - of the base.
-        import numpy as np  # noqa: PLC0415
-
         return [[polygon.astype(np.float32) for polygon in each] for each in self._read(value)]
 
 
@@ -432,21 +393,17 @@ class InstanceMasks(Target):
     """
 
     of: str | None = None
-    """The boxes of the objects."""
 
     dtype: ClassVar[str] = "uint8"
     """The type in batches."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         _check_of(self.of)
 
     def _read(self, value: Any) -> list[Any]:
         return [_outline(each) for each in _rows(value)]
 
     def _move(self, rows: list[Any], geometry: Geometry, place: Place) -> Array:
-        import numpy as np  # noqa: PLC0415
-
         width, height = geometry.size
         own_width, own_height = geometry.original
         found = np.zeros((len(rows), height, width), np.uint8)
@@ -503,18 +460,11 @@ class Values(Target):
     """
 
     dtype: Any = "int64"
-    """The type in batches."""
     shape: tuple[int, ...] = ()
-    """The shape of an element."""
     of: str | None = None
-    """The boxes that they belong to."""
     pad_value: float = 0
-    """The number that fills up shorter lists."""
 
     def __post_init__(self) -> None:
-        """Check the fields."""
-        import numpy as np  # noqa: PLC0415
-
         accepted = "a dtype of bools, ints or floats, such as 'int64'"
         try:
             dtype = np.dtype(self.dtype)
@@ -531,8 +481,6 @@ class Values(Target):
                 refuse(ValueError, "pad_value", f"a number that {self.dtype} can hold", self.pad_value)
 
     def _read(self, value: Any) -> Array:
-        import numpy as np  # noqa: PLC0415
-
         rows: Array = _numbers(value, self.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             converted: Array = rows.astype(self.dtype)
@@ -560,8 +508,6 @@ def _rows(value: Any) -> Sequence[Any]:
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
     """Return a new array (N, *shape) of numbers."""
-    import numpy as np  # noqa: PLC0415
-
     rows = _rows(value)
     array = to_array(value)
     if array is None:
@@ -579,8 +525,6 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
 
 def _to_corners(value: Any, box_format: BoxFormat) -> Array:
     """Return boxes as left, top, right and bottom, float64."""
-    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
-
     boxes = _floats(value, (4,))
     if box_format == "cxcywh":
         boxes[:, :2] -= boxes[:, 2:] / 2
@@ -594,8 +538,6 @@ def _to_corners(value: Any, box_format: BoxFormat) -> Array:
 
 def _sized(value: Any, size: Size, rows: tuple[int, ...], dtype: str) -> Array:
     """Return masks that a transform returned as an array (*rows, height, width)."""
-    import numpy as np  # noqa: PLC0415
-
     array, shape = to_array(value), (*rows, *size[::-1])
     if array is None and not len(value):
         array = np.zeros(shape, dtype)
@@ -611,8 +553,6 @@ def _sized(value: Any, size: Size, rows: tuple[int, ...], dtype: str) -> Array:
 
 
 def _floats(value: Any, shape: tuple[int, ...]) -> Array:
-    import numpy as np  # noqa: PLC0415
-
     floats = _numbers(value, shape).astype(np.float64)
     if not (abs(floats) <= _FARTHEST).all():
         raise ValueError(f"its numbers must be from {-_FARTHEST:,} to {_FARTHEST:,}, got {show(value)}")
@@ -630,8 +570,6 @@ def _look_like_shares(boxes: Array) -> bool:
 
 
 def _are_inside(points: Array, size: Size) -> Array:
-    import numpy as np  # noqa: PLC0415
-
     # Moving a point rounds it: one on an edge may come to lie beyond it.
     least, most = -_THINNEST, [side + _THINNEST for side in size]
     inside: Array = np.all((points >= least) & (points <= most), -1)
@@ -645,8 +583,6 @@ def _sides(boxes: Array) -> Array:
 
 def _outline(value: Any) -> Any:
     """Return polygons, a run-length encoding or a mask of 0 and 1."""
-    import numpy as np  # noqa: PLC0415
-
     if isinstance(value, Mapping):
         return value
     mask = to_array(value)
@@ -669,8 +605,6 @@ def _polygons(value: Any) -> Sequence[Any]:
 
 
 def _polygon(value: Any) -> Array:
-    import numpy as np  # noqa: PLC0415
-
     rows = _rows(value)
     array = to_array(value)
     is_flat = len(rows) > 0 and (not hasattr(type(rows[0]), "__len__") if array is None else array.ndim == 1)

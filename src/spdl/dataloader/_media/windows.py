@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -25,23 +26,58 @@ class Span(NamedTuple):
     end: float
 
 
-class Spans:
-    """Finds where streams are. The header does not tell it: it may be of another stream, or a guess.
+Sampling: TypeAlias = Literal["random", "center", "start"]
 
-    That takes a look at all packets of a file, without decoding them, so what was found for a path is remembered until
-    the file changes. Several threads call it at once.
 
-    Args:
-        audio: Whether the sound is looked for, and not the video.
-        demux_config: How FFmpeg reads.
+# Separates these random numbers from others of the same sample.
+_PURPOSE = 4
+
+
+class Windows:
+    """Chooses the part of each file to load, within its stream and the sample's window. A shorter one is taken whole.
+
+    The header does not tell where a stream is: it may be of another stream, or a guess. To find it takes a look at all
+    packets of a file, without decoding them, so what was found for a path is remembered until the file changes. If a
+    part begins where the window does, it is not needed. Several threads call it at once.
     """
 
-    def __init__(self, *, audio: bool, demux_config: DemuxConfig | None = None) -> None:
+    def __init__(
+        self, sampling: Sampling, seconds: float, seed: int, *, audio: bool, demux_config: DemuxConfig | None = None
+    ) -> None:
+        self._sampling = sampling
+        self._seconds = seconds
+        self._seed = seed
         self._audio = audio
         self._demux_config = demux_config
         self._known: dict[tuple[str, int, int], Span | None] = {}
 
-    def find(self, media: Any) -> Span | None:
+    def choose(self, columns: Mapping[str, list[Any]], epoch: int) -> list[tuple[float, float]]:
+        media, indices = columns["media"], columns["index"]
+        windows = columns.get("window") or [None] * len(media)
+        return [self._choose(*each, epoch) for each in zip(media, windows, indices, strict=True)]
+
+    def _choose(self, media: Any, window: tuple[float, float] | None, index: int, epoch: int) -> tuple[float, float]:
+        seconds = self._seconds
+        least, most = (-math.inf, math.inf) if window is None else window
+        if self._sampling == "start" and math.isfinite(least):
+            return least, min(least + seconds, most)
+        begin, end = self._find(media) or (0.0, 0.0)
+        begin, end = max(begin, least), min(end, most)
+        if not begin < end and window is not None:
+            # The stream has nothing in the window, which loading reports.
+            begin, end = least, most
+        room = max(end - begin - seconds, 0.0)
+        if self._sampling == "start":
+            share = 0.0
+        elif self._sampling == "center":
+            share = 0.5
+        else:
+            key = random_key(random_key(self._seed, epoch, index), _PURPOSE, 0)
+            share = random.Random(key).random()  # noqa: S311
+        first = begin + share * room
+        return first, min(first + seconds, most)
+
+    def _find(self, media: Any) -> Span | None:
         """Return the span of a file's stream; None if it cannot be read: loading it then reports the error."""
         if hasattr(media, "read"):
             # It can be read once only.
@@ -81,8 +117,6 @@ def _identify(media: Any) -> tuple[str, int, int] | None:
     return path, found.st_size, found.st_mtime_ns
 
 
-Sampling: TypeAlias = Literal["random", "center", "start"]
-
 DECODED = (
     "It is decoded already, and this loader decodes itself: give it the encoded bytes, or take PyTorchDataLoader for "
     "samples that a function of yours decodes"
@@ -98,20 +132,13 @@ SWAPPED = "A sample is a path, a pair (file, label) or a record; spdl.source.Med
 NO_ONE_CASE = (DECODED, IN_MEMORY, SWAPPED)
 """What is wrong with all samples of a source, so that leaving such samples out would leave nothing."""
 
-# Separates these random numbers from others of the same sample.
-_PURPOSE = 4
 
-
-def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
-    """Return why a sample cannot be loaded: its medium is not an input, or its window is invalid; None if it can.
-
-    Args:
-        media: The medium.
-        window: The window, or None.
-        files: Whether open files are read.
-    """
-    if fault := find_fault_of_file("media", media, files=files):
+def find_fault(columns: Mapping[str, list[Any]], place: int, *, files: bool) -> str | None:
+    """Return why a sample cannot be loaded: its medium is not an input, or its window is invalid; None if it can."""
+    if fault := find_fault_of_file("media", columns["media"][place], files=files):
         return fault
+    windows = columns.get("window")
+    window = windows and windows[place]
     try:
         parse_window("window", window)
     except (TypeError, ValueError):
@@ -120,13 +147,7 @@ def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
 
 
 def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
-    """Return why a field of a sample is not an input; None if it is one.
-
-    Args:
-        field: The name of the field.
-        media: The field's content.
-        files: Whether open files are read.
-    """
+    """Return why a field of a sample is not an input; None if it is one."""
     if _is_input(media, files=files):
         return None
     accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
@@ -149,45 +170,3 @@ def _is_input(media: Any, *, files: bool) -> bool:
     except TypeError:
         return False
     return True
-
-
-def choose_window(
-    media: Any,
-    window: tuple[float, float] | None,
-    seconds: float,
-    sampling: Sampling,
-    spans: Spans,
-    *,
-    seed: int,
-    epoch: int,
-    index: int,
-) -> tuple[float, float]:
-    """Return the beginning and the end of the part of a sample's window to load.
-
-    Args:
-        media: The file, which is looked at to find out where its stream is, unless its window says enough.
-        window: The window of the sample; None is the whole stream.
-        seconds: The length of the part. A shorter window is taken whole.
-        sampling: The place of the part in the window, within the stream.
-        spans: Finds where the stream is.
-        seed: The seed of the run.
-        epoch: The number of the epoch.
-        index: The position of the sample in its source.
-    """
-    least, most = (-math.inf, math.inf) if window is None else window
-    if sampling == "start" and math.isfinite(least):
-        return least, min(least + seconds, most)
-    begin, end = spans.find(media) or (0.0, 0.0)
-    begin, end = max(begin, least), min(end, most)
-    if not begin < end and window is not None:
-        # The stream has nothing in the window, which loading reports.
-        begin, end = least, most
-    room = max(end - begin - seconds, 0.0)
-    if sampling == "start":
-        share = 0.0
-    elif sampling == "center":
-        share = 0.5
-    else:
-        share = random.Random(random_key(random_key(seed, epoch, index), _PURPOSE, 0)).random()  # noqa: S311
-    first = begin + share * room
-    return first, min(first + seconds, most)

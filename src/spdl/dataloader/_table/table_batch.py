@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from spdl.dataloader._loader.labelled_batches import MovableBatch
+
 if TYPE_CHECKING:
     from spdl.dataloader._loader.failures import SampleFailure
 
@@ -35,7 +37,7 @@ class Jagged(NamedTuple):
         return self.offsets[1:] - self.offsets[:-1]
 
 
-class TableBatch(dict[str, Any]):
+class TableBatch(MovableBatch, dict[str, Any]):
     """A batch of rows, as `TableLoader` yields it: a dict of columns by their names.
 
     Args:
@@ -86,31 +88,8 @@ class TableBatch(dict[str, Any]):
         """
         return type(self)(**{**self.fields(), **changes})
 
-    def to(self, device: Any, *, non_blocking: bool = False) -> Self:
-        """Return the batch with its tensors on a device.
-
-        Args:
-            device: The device, as `torch.Tensor.to` takes it.
-            non_blocking: Whether the call may return before copies have finished.
-
-        Raises:
-            RuntimeError: Those of PyTorch, if there is no such device.
-        """
-        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> Self:
-        """Return the batch with its tensors in pinned memory, as `torch.Tensor.pin_memory` copies them."""
-        return self._map_tensors(lambda tensor: tensor.pin_memory())
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={_sketch(it)}' for name, it in self.items())})"
-
-    def _map_tensors(self, function: Any) -> Self:
-        import torch  # noqa: PLC0415 - an optional dependency.
-
-        from spdl.io._shared import map_tensors  # noqa: PLC0415 - importing spdl.dataloader loads no spdl.io.
-
-        return type(self)(**map_tensors(function, self.fields(), torch.Tensor))
 
 
 def _sketch(value: Any) -> str:

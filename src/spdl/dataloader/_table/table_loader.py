@@ -11,8 +11,7 @@ import pyarrow as pa
 from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
-from spdl.dataloader._table.columns import Column, Nulls, is_text, plan_columns, text_type
-from spdl.dataloader._table.packing import Packing
+from spdl.dataloader._table.columns import Column, Nulls, Packing, is_text, plan_columns, text_type
 from spdl.dataloader._table.table_batch import TableBatch
 from spdl.dataloader._table.table_maker import TableMaker
 from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, SequentialOrder, ShuffledOrder
@@ -67,26 +66,18 @@ class TableLoader(SampleLoader[TableBatch]):
         seed: The seed of the order and of replacements, from 0 to 2**64 - 1.
         cache_bytes: How many bytes of decoded row groups are kept. Those in use may have more: at least a row group,
             and as much as its batches take. The order depends on it if not all fit, so a state needs the same.
-        drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks.
-        even_batches: Whether all ranks take equally many steps; see `ImageLoader`.
+        drop_last, even_batches, device: As for `ImageLoader`.
         batch_transform: Applied to each batch. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays. Both have their own memory, and may be written.
-        device: The device for the loop's tensors, such as ``"cuda"``. None leaves them in main memory.
         on_error: How to treat rows that cannot be loaded, since their row group is damaged or a value is null:
             ``"raise"``, ``"skip"`` or ``"refill"``; see `ImageLoader`.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment. Each rank
-            decodes all row groups, since its rows lie in all of them. ``ParquetFiles.split()`` gives each rank
-            its own files instead.
-        world_size: The number of ranks.
+        rank, world_size: As for `ImageLoader`. Each rank decodes all row groups, since its rows lie in all of them.
+            ``ParquetFiles.split()`` gives each rank its own files instead.
         num_threads: How many threads load, up to four. None takes the cores that this process may use, bounded by its
             control groups, and divided by ``LOCAL_WORLD_SIZE``.
-        prefetch: How many finished batches wait for the loop.
-        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
+        prefetch, timeout: As for `ImageLoader`.
 
     Attributes:
-        dataset: The files.
-        batch_size: The rows of a batch.
-        drop_last: Whether the rest is left out.
         dictionaries: The dictionaries of columns of text by their names, as arrays of pyarrow.
 
     Raises:

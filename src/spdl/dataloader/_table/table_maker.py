@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from spdl._processes import RenewedLock
-from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures
+from spdl.dataloader._loader.failures import SampleFailure, describe_failures, transform_batch
 from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
-from spdl.dataloader._table.columns import Codes, Column, Nulls
-from spdl.dataloader._table.packing import Packing
+from spdl.dataloader._table.columns import Codes, Column, Nulls, Packing
 from spdl.dataloader._table.table_batch import TableBatch
 from spdl.io import LoadError
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
@@ -39,21 +38,7 @@ _REMEDY = (
 
 
 class TableMaker(Maker):
-    """Makes batches of columns.
-
-    Args:
-        files: The rows.
-        columns: How each column becomes arrays, in their order in the files.
-        masked: The columns that get a mask.
-        order: The order of the rows.
-        has_own_order: Whether it is the user's, which may leave out rows.
-        nulls: The rule for nulls that are not filled.
-        cache_bytes: How many bytes of decoded row groups are kept.
-        seed: The seed of replacements.
-        on_error: How to treat rows that fail.
-        batch_transform: Applied to each batch, or None.
-        output: The kind of arrays.
-    """
+    """Makes batches of columns, of which the `masked` get a mask. The user's own order may leave out rows."""
 
     media = "rows"
     otherwise = (
@@ -232,13 +217,8 @@ class TableMaker(Maker):
         if self._output == "torch":
             arrays = all_to_torch(arrays)
         batch = TableBatch(**arrays, epoch=epoch, failures=tuple(failures))
-        if self._batch_transform is None:
-            return batch
-        with UserCode(f"applying `batch_transform` to {len(indices)} rows, the first of which is row {indices[0]}"):
-            result = self._batch_transform(batch)
-        if result is None:
-            raise TypeError("`batch_transform` returned None: it must return a batch.")
-        return result
+        what = f"{len(indices)} rows, the first of which is row {indices[0]}"
+        return transform_batch(self._batch_transform, batch, what)
 
 
 def _piece(column: Any) -> Any:

@@ -54,21 +54,17 @@ class TokenCounts(NamedTuple):
         return self.tokens - self.delivered - self.too_long - self.not_full
 
     def __add__(self, other: object) -> TokenCounts:
-        """Return the counts of both together."""
         if not isinstance(other, TokenCounts):
             return NotImplemented
         return TokenCounts(*map(sum, zip(self, other, strict=True)))
 
 
 class CountsByCorpus(NamedTuple):
-    """The counts of all documents together, and for each corpus."""
-
     total: TokenCounts
     corpora: Mapping[str, TokenCounts]
 
     @staticmethod
     def of_cursor(cursor: Mapping[str, Any] | None) -> CountsByCorpus:
-        """Return the counts in the cursor of a state."""
         known = cursor or {}
         corpora = {name: TokenCounts(*counts) for name, counts in known.get("corpora", {}).items()}
         return CountsByCorpus(TokenCounts(**known.get("counts", {})), corpora)
@@ -78,7 +74,6 @@ class CountsByCorpus(NamedTuple):
         return {"counts": self.total._asdict(), **corpora}
 
     def plus(self, total: TokenCounts, corpora: Mapping[str, TokenCounts]) -> CountsByCorpus:
-        """Return the counts of both together."""
         nothing = TokenCounts()
         names = dict.fromkeys([*self.corpora, *corpora])
         summed = {name: self.corpora.get(name, nothing) + corpora.get(name, nothing) for name in names}
@@ -118,10 +113,7 @@ def _without(counts: TokenCounts, others: TokenCounts) -> TokenCounts:
 class Corpora:
     """The corpus of each document, by its position in the source or by a field of its record.
 
-    Args:
-        given: The user's argument.
-        size: How many documents the source has; None if it is an iterable.
-        records: Whether the source may have records with fields.
+    The `size` of the source is None for an iterable; `records` says whether it may have records with fields.
     """
 
     def __init__(self, given: Mapping[str, int] | str, size: int | None, *, records: bool) -> None:

@@ -30,9 +30,6 @@ class Groups:
     """Consecutive documents of an epoch that are packed together.
 
     The first groups are small, so that the first rows do not wait for a whole window of documents.
-
-    Args:
-        window: The documents of a later group.
     """
 
     def __init__(self, window: int) -> None:
@@ -55,8 +52,6 @@ class Groups:
 
 
 class Piece(NamedTuple):
-    """Some documents of a group."""
-
     group: int
     first: int
     """The number of the first one in the epoch."""
@@ -90,16 +85,7 @@ _Read = Callable[[int], "tuple[list[int], list[Any] | None, tuple[int, ...] | No
 
 
 class Documents:
-    """The documents of a source in the order of an epoch.
-
-    Args:
-        source: A sequence, or an iterable, of texts, ids or records.
-        order: The order; None for the source's own, if it is not a sequence.
-        tokenize: Turns texts into tokens; None if the source has ids.
-        field: The field of a record that the tokenizer gets; None gives it the whole record.
-        corpora: The corpora that are counted.
-        vocab_size: How many ids there are; None accepts all.
-    """
+    """The documents of a source in the order of an epoch: its own if `order` is None, and it is not a sequence."""
 
     def __init__(
         self,
@@ -300,11 +286,7 @@ def _apart(function: Callable[[Any], Any], record: Any) -> Any:
 
 
 def is_map_style(source: Any) -> bool:
-    """Return whether documents can be looked up in any order.
-
-    Raises:
-        TypeError: If they can be neither looked up nor iterated over.
-    """
+    """Return whether documents can be looked up in any order."""
     kind = type(source)
     if kind in (list, tuple) and source and _is_name_of_file(source[0]):
         accepted = "texts, since names of files would be tokenized themselves"

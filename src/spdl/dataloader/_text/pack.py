@@ -192,15 +192,13 @@ def _to_array(tokens: Any, name: str) -> NDArray[Any]:
 
 def _to_rows(packed: PackedRows, documents: list[_Document], first: int) -> list[PackedRow]:
     numbers, starts, stops, offsets = (column.tolist() for column in packed)
-    masked = any(each.loss_mask is not None for each in documents)
+    masks: list[NDArray[Any]] = []
+    if any(each.loss_mask is not None for each in documents):
+        masks = [np.ones(it.tokens.size, np.bool_) if it.loss_mask is None else it.loss_mask for it in documents]
     rows = []
     for begin, end in pairwise(offsets):
         here = numbers[begin:end]
-        masks = [_mask_of(documents[number]) for number in here] if masked else None
+        own = [masks[number] for number in here] if masks else None
         tokens = [documents[number].tokens for number in here]
-        rows.append(PackedRow([first + number for number in here], starts[begin:end], stops[begin:end], tokens, masks))
+        rows.append(PackedRow([first + number for number in here], starts[begin:end], stops[begin:end], tokens, own))
     return rows
-
-
-def _mask_of(document: _Document) -> NDArray[Any]:
-    return np.ones(document.tokens.size, np.bool_) if document.loss_mask is None else document.loss_mask

@@ -57,12 +57,7 @@ class RowPlace(NamedTuple):
 
 
 class StreamSteps:
-    """The steps of an epoch whose number is not known.
-
-    Args:
-        world: This rank, and how many there are.
-        even_batches: Whether a rank that would have nothing in the last step gets a row that another has.
-    """
+    """The steps of an epoch whose number is not known."""
 
     is_empty = False
     # The packer knows it at the end.
@@ -83,7 +78,6 @@ class StreamSteps:
         return result
 
     def between_epochs(self, cursor: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the cursor at the beginning of the next epoch."""
         return counts_alone(cursor)
 
 
@@ -128,20 +122,9 @@ class Packer:
     """An op that takes documents in order, and yields the batches of one rank. Each rank packs the same documents.
 
     In step s, rank r of W takes the B rows from ``(s*W + r) * B`` on, as `spdl.source.EpochSampler` shares positions.
-
-    Args:
-        rule: How documents are packed.
-        make: Makes a batch of rows, given how long these are.
-        steps: The known steps of the epoch.
-        groups: Which documents are packed together.
-        batch_size: The rows of a batch of one rank.
-        drop_last: Whether to leave out the last step if it is not full.
-        key: Shuffles the rows of each group by this key and the group's number; None leaves them in order.
-        skips: Whether documents that failed are left out, and not an error.
-        drops: Whether documents that are too long for a row are left out, and not an error.
-        position: The rows of the epoch that all ranks have received.
-        place: Where they end.
-        counts: The fate of the tokens until then.
+    It begins at `place`, after the `position` rows of the epoch that all ranks have received; `counts` says what became
+    of the tokens until then. A `key` shuffles the rows of each group. With `skips`, documents that failed are left out,
+    and with `drops` those that are too long for a row; otherwise they are errors.
     """
 
     def __init__(
@@ -335,10 +318,11 @@ class Packer:
         if not self._position:
             counts = self._of_documents.total
             why = f"drop_last=True leaves out its {rest} rows" if rest else "no row came of its documents"
+            last = f" The last reason: {self._failures[-1].reason}" if self._failures else ""
             raise LoadError(
                 f"An epoch has no batch: {why}. It has {counts.documents} documents with {counts.tokens} tokens, of "
                 f"which {counts.empty_documents} are empty and {counts.too_long_documents} are too long for a row; "
-                f"{counts.failed_documents} more failed.{self._last_reason()}"
+                f"{counts.failed_documents} more failed.{last}"
             )
         dropped = sum(int(group.sizes[row]) for group, row in self._rows)
         corpora = {name: TokenCounts(not_full=tokens) for name, tokens in _sum_shares(self._rows).items()}
@@ -367,9 +351,6 @@ class Packer:
     def _take_failures(self) -> tuple[SampleFailure, ...]:
         failures, self._failures = tuple(self._failures), []
         return failures
-
-    def _last_reason(self) -> str:
-        return f" The last reason: {self._failures[-1].reason}" if self._failures else ""
 
 
 def _share(rows: PackedRows, names: list[str | None]) -> tuple[list[str | None], NDArray[np.int64] | None]:

@@ -12,7 +12,7 @@ import numpy as np
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import EpochLoader
-from spdl.dataloader._loader.failures import UserCode
+from spdl.dataloader._loader.failures import transform_batch
 from spdl.dataloader._loader.labelled_batches import TextBatch
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
@@ -116,24 +116,18 @@ class TextLoader(EpochLoader[TextBatch]):
             step, so that all ranks take equally many steps. If not, it gets no batch: for validation, where each row
             counts once and no rank waits for another.
         batch_transform: Applied to each batch. The loop gets its result.
-        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: The device for the loop's tensors, such as ``"cuda"``. None leaves them in main memory.
+        output, device: As for `ImageLoader`.
         on_error: How to treat documents that cannot be read or tokenized: ``"raise"`` raises in the loop, ``"skip"``
             leaves them out, counts them and lists them in ``loader.failures``. Errors that are not tied to one document
             are always raised, and so are ids of token files and lists of arrays that are not in the vocabulary, since
             rows are packed before these are read: to leave such a document out, pass an `order` of lengths in which it
             has 0 tokens. There is no ``"refill"`` as in `ImageLoader`: a row is not missing if a document is.
-        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
-        world_size: The number of ranks.
+        rank, world_size, prefetch, timeout: As for `ImageLoader`.
         num_threads: How many threads work. None takes the cores that this process may use, bounded by its control
             groups, and divided by ``LOCAL_WORLD_SIZE``.
-        prefetch: How many finished batches wait for the loop.
-        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
 
     Attributes:
-        dataset: The source.
-        batch_size: The rows of a batch.
-        drop_last: Whether the rest is left out.
+        dataset, batch_size, drop_last: The source, the rows of a batch, and whether the rest is left out.
 
     Raises:
         ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
@@ -316,27 +310,9 @@ def _finish(
     output: str,
     transform: Callable[[TextBatch], Any] | None,
 ) -> Any:
-    """Return the batch of some rows.
-
-    Args:
-        batch: The arrays of `RowWriter`.
-        rows: The segments of the rows.
-        indices: The position of each segment's document in the source.
-        more: Other fields.
-        labels: How labels are made.
-        output: The kind of arrays that the batch has.
-        transform: The user's function of a batch.
-    """
     numbers = np.repeat(np.arange(rows.offsets.size - 1), np.diff(rows.offsets))
     batch["documents"] = np.stack([numbers, indices, rows.starts, rows.stops], axis=1)
     batch |= more
     if labels is None:
         batch["labels"] = None
-    made = TextBatch(to_torch(batch) if output == "torch" else batch)
-    if transform is None:
-        return made
-    with UserCode("applying `batch_transform` to a batch"):
-        result = transform(made)
-    if result is None:
-        raise TypeError("`batch_transform` returned None: it must return a batch.")
-    return result
+    return transform_batch(transform, TextBatch(to_torch(batch) if output == "torch" else batch), "a batch")

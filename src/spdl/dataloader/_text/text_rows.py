@@ -39,8 +39,6 @@ in the source, and of other fields."""
 
 
 class How(NamedTuple):
-    """How documents are packed."""
-
     rule: PackingRule
     shuffle: bool
     seed: int
@@ -65,13 +63,6 @@ class CountedSteps(EpochSteps):
 
 
 class Writers:
-    """The writers of rows of each length.
-
-    Args:
-        length: How long rows may be.
-        options: The other arguments of `RowWriter`.
-    """
-
     def __init__(self, length: int, **options: Any) -> None:
         self._options = options
         self.longest = RowWriter(length, **options)
@@ -94,15 +85,7 @@ class _Step(NamedTuple):
 
 
 class KnownRows:
-    """The rows of documents of known lengths: an order says what is in them.
-
-    Args:
-        source: Token files, or a list of arrays.
-        order: A user's order of rows.
-        how: How documents are packed without it.
-        writers: Write rows.
-        finish: Makes a batch.
-    """
+    """The rows of documents of known lengths: an order says what is in them."""
 
     def __init__(self, source: Any, order: Any, how: How, writers: Writers, finish: Finish) -> None:
         lengths = lengths_of(source)
@@ -142,7 +125,6 @@ class KnownRows:
 
     @property
     def size(self) -> int:
-        """The number of rows."""
         return len(self._order)
 
     def identify(self, seed: int) -> Identity:
@@ -190,7 +172,6 @@ class KnownRows:
         return at_once
 
     def arguments(self, threads: int) -> list[StageArguments]:
-        """Return what a user may change about the stages."""
         otherwise = "A batch is one native call in one thread."
         return [
             StageArguments(
@@ -274,18 +255,7 @@ def _check_order(order: Any, how: How, documents: int) -> None:
 
 
 class StreamedRows:
-    """The rows of documents whose lengths show when they are tokenized.
-
-    Args:
-        source: A sequence or an iterable of documents.
-        order: A user's order of documents.
-        how: How they are packed.
-        writers: Write rows.
-        finish: Makes a batch.
-        tokenizer: Turns texts into ids; None if documents are ids.
-        field: The field of records that it gets.
-        skips: Whether documents that fail are left out.
-    """
+    """The rows of documents whose lengths show when they are tokenized."""
 
     def __init__(
         self,
@@ -380,7 +350,6 @@ class StreamedRows:
         return threads
 
     def arguments(self, threads: int) -> list[StageArguments]:
-        """Return what a user may change about the stages."""
         tokenize = StageArguments(
             unit="document",
             several="num_threads",

@@ -30,8 +30,6 @@ _THREADS = "TOKENIZERS_PARALLELISM"
 
 
 class Encoded(NamedTuple):
-    """The tokens of one document."""
-
     tokens: Ids
     """The ids, with those that begin and end a document."""
     loss_mask: NDArray[np.bool_] | None = None
@@ -118,7 +116,11 @@ class Tokenize:
                 if isinstance(each, Failed):
                     each.error.add_note(f"spdl.dataloader was tokenizing text {place} of {len(found)}")
                     raise each.error
-        listed = [None if isinstance(each, Failed) else _as_item(each) for each in found]
+        listed: list[Any] = [None] * len(found)
+        for place, each in enumerate(found):
+            if isinstance(each, Encoded):
+                tokens, mask = each
+                listed[place] = tokens if mask is None else {"tokens": tokens, "loss_mask": mask}
         return listed[0] if alone else listed
 
     def encode(self, texts: Sequence[Any]) -> list[Encoded | Failed]:
@@ -174,14 +176,7 @@ class Tokenize:
         return f"Tokenize({self._encoder.name})"
 
 
-def _as_item(encoded: Encoded) -> Any:
-    tokens, mask = encoded
-    return tokens if mask is None else {"tokens": tokens, "loss_mask": mask}
-
-
 class Failed(NamedTuple):
-    """A text that has no tokens."""
-
     error: Exception
 
     @property
@@ -218,13 +213,10 @@ class _Encoder:
         return ([place] for place in range(len(texts)))
 
     def __call__(self, texts: list[Any]) -> Iterator[Encoded]:
-        """Yield the tokens of texts."""
         raise NotImplementedError
 
 
 class _Copies(threading.local):
-    """The copy of each thread."""
-
     tokenizer: Any = None
 
     def keep(self, tokenizer: Any) -> None:
@@ -241,12 +233,7 @@ def _shares_lists() -> bool:
 
 
 class _HuggingFace(_Encoder):
-    """A tokenizer of ``tokenizers``. Each thread has a copy: changing one while another thread encodes is an error.
-
-    Args:
-        tokenizer: The tokenizer, which is not changed.
-        add_special_tokens: Whether its template is used.
-    """
+    """A tokenizer of ``tokenizers``. Each thread has a copy: changing one while another thread encodes is an error."""
 
     def __init__(self, tokenizer: Any, *, add_special_tokens: bool) -> None:
         self._add = add_special_tokens
@@ -327,11 +314,7 @@ class _Tiktoken(_Encoder):
 
 
 class _Function(_Encoder):
-    """A user's function of one text, or of another kind of record.
-
-    Args:
-        function: The function.
-    """
+    """A user's function of one text, or of another kind of record."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
@@ -344,12 +327,7 @@ class _Function(_Encoder):
 
 
 def to_encoded(argument: str, value: Any) -> Encoded:
-    """Return ids that a user's function or source gave.
-
-    Raises:
-        TypeError, ValueError: If they are not whole numbers in one dimension that an int32 holds, or their mask is
-            another length.
-    """
+    """Return ids that a user's function or source gave."""
     mask = None
     if isinstance(value, Mapping) or hasattr(type(value), "keys"):
         name = next((name for name in ("input_ids", "tokens") if name in value), None)
