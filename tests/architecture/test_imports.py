@@ -232,7 +232,7 @@ def test_no_module_imports_in_a_circle() -> None:
 
 
 def test_with_types_circles_are_small() -> None:
-    assert [circle for circle in find_circles(edges()) if len(circle) > 3] == []
+    assert [circle for circle in find_circles(edges()) if len(circle) > 5] == []
 
 
 def test_circles_are_found() -> None:

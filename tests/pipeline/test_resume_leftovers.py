@@ -392,14 +392,6 @@ def test_in_a_region_no_state_can_see_it(op: Aggregator[Any, Any]) -> None:
             pipeline.state_dict()
 
 
-BESIDE: list[int] = []
-
-
-def put_beside(item: int) -> list[int] | None:
-    BESIDE.append(item)
-    return _take(BESIDE)
-
-
 def _take(held: list[int]) -> list[int] | None:
     """Take two of three items."""
     taken = held[:2] if len(held) > 2 else None
@@ -437,17 +429,6 @@ class OfClass(Quiet):
     def accumulate(self, item: int) -> Any:
         self.held.append(item)
         return _take(self.held)
-
-
-class InModule(Quiet):
-    def accumulate(self, item: int) -> Any:
-        return put_beside(item)
-
-
-class InDefault(Quiet):
-    def accumulate(self, item: int, held: list[int] = []) -> Any:  # noqa: B006 - the mistake.
-        held.append(item)
-        return _take(held)
 
 
 class InText(Quiet):
@@ -492,15 +473,6 @@ class InMethod(Quiet):
         return [self.pop(0), self.pop(0)] if self.size() > 2 else None
 
 
-class InClosure(Quiet):
-    def __init__(self) -> None:
-        held: list[int] = []
-        self.take: Callable[[int], Any] = lambda item: _add_and_take(held, item)
-
-    def accumulate(self, item: int) -> Any:
-        return self.take(item)
-
-
 class Counts(Quiet):
     """A number may be a part of an item as well."""
 
@@ -526,37 +498,21 @@ class Splits(Quiet):
         return []
 
 
-def enclosing() -> Quiet:
-    held: list[int] = []
-
-    class InScope(Quiet):
-        def accumulate(self, item: int) -> Any:
-            held.append(item)
-            return _take(held)
-
-    return InScope()
-
-
 @pytest.mark.parametrize(
     ("make", "name"),
     [
         (InAttribute, "held"),
         (InSlot, "held"),
         (OfClass, "OfClass.held"),
-        (InModule, "BESIDE"),
-        (InDefault, "default 0 of accumulate"),
         (InText, "left"),
         (InOther, "other"),
         (InPartial, "take"),
         (InMethod, "add"),
-        (InClosure, "held"),
         (Counts, "total"),
         (Splits, "left"),
-        (enclosing, "held"),
     ],
 )
 def test_what_may_be_kept_and_is_not_told_is_named(make: Callable[[], Quiet], name: str) -> None:
-    BESIDE.clear()
     pipeline = source(range(1_000, 1_020)).aggregate(make()).add_sink(1).build(num_threads=1)
     with pipeline.auto_stop():
         pipeline.get_item(timeout=60)

@@ -109,7 +109,7 @@ def _explore(arguments: argparse.Namespace) -> int:  # noqa: C901 - functions th
             if not weight:
                 self.short.pop(root, None)
             held, allowed = self.bytes_now(), self.limit + sum(self.short.values())
-            if held > allowed and not self.engine.is_failing():
+            if held > allowed and not self._engine.failures:
                 findings.append(f"{held} bytes are held of {allowed}")
 
     def within(*arguments: Any, **options: Any) -> Any:

@@ -100,7 +100,7 @@ class SimulatedHost(Host):
         return self._keep(ThreadPool(workers, fails_at=fails_at))
 
     def ranked_pool(self, workers: int) -> PriorityPool:
-        return PriorityPool(ThreadPool, workers, {"max_workers": workers})
+        return PriorityPool(ThreadPool, {"max_workers": workers}, workers)
 
     def process_pool(self, workers: int) -> Executor:
         return self._keep(ProcessPool(workers))

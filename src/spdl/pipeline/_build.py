@@ -9,9 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_flag, check_int, check_max_failures, check_number, positive, refuse
@@ -38,34 +36,12 @@ def warn_of_gil() -> None:
     """
     if "t" not in getattr(sys, "abiflags", "") or not sys._is_gil_enabled() or sys.flags.gil:  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001 - new in Python 3.13.
         return
-    names = _modules_that_need_it() or _modules_that_were_named()
+    names = _modules_that_were_named()
     cause = f"importing {', '.join(names)} has turned it on" if names else "an import has turned it on"
     warn_caller(
         f"This Python can run without a GIL, but {cause} for the whole process: threads run ops that are written in "
         "Python one at a time. Use a version of the module that declares support for free threading, or leave it to "
         "another process. At your own risk, `PYTHON_GIL=0` keeps the GIL off whatever is imported."
-    )
-
-
-def _modules_that_need_it() -> list[str]:
-    """Return the names of the loaded extension modules that do not declare that they run without a GIL."""
-    # Python notes what a module has declared in the last field of the module object. Nothing else tells it afterwards,
-    # and other versions may lay the object out in another way.
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 13):
-        return []
-    import ctypes  # noqa: PLC0415 - rarely needed.
-
-    pointer = ctypes.sizeof(ctypes.c_void_p)
-    place = ModuleType.__basicsize__ - pointer
-    if place != object.__basicsize__ + 5 * pointer:
-        return []
-    modules = [module for module in list(sys.modules.values()) if type(module) is ModuleType]
-    return sorted(
-        module.__name__
-        for module in modules
-        if isinstance(getattr(module.__spec__, "loader", None), ExtensionFileLoader)
-        # `Py_MOD_GIL_USED`, which is also what is there if nothing was declared.
-        and not ctypes.c_void_p.from_address(id(module) + place).value
     )
 
 
@@ -211,14 +187,14 @@ def build_pipeline(
     except Exception as error:
         error.add_note(description)
         raise
-    if (folder := defaults.trace_folder()) and defaults.chosen_recorder() is None:
+    if (folder := defaults.trace_folder()) and defaults.CHOSEN.recorder is None:
         from spdl.observe._trace.folder import record_into_folder  # noqa: PLC0415 - `spdl record` asks for it.
 
         record_into_folder(folder)
     # Before the look for a recorder: the thread that begins to record now sees to it, or it is seen here.
     add_engine(engine)
     answer_by(answer)
-    if (recorder := defaults.chosen_recorder()) is not None:
+    if (recorder := defaults.CHOSEN.recorder) is not None:
         from spdl.pipeline._stages.tracing import attach  # noqa: PLC0415 - rarely needed.
 
         attach(engine, recorder)

@@ -19,12 +19,9 @@ T = TypeVar("T")
 
 
 def begin_at(pipeline: Pipeline[Any], epoch: int, *, resumed: bool) -> None:
-    """Number the epochs of a pipeline from another number on. Called before the start.
+    """Number the epochs from another number on. Called before the start.
 
-    Args:
-        pipeline: The pipeline.
-        epoch: The number of its first epoch.
-        resumed: Whether some of the items of that epoch were received in an earlier run, or all of them.
+    ``resumed`` says that items of that epoch were received in an earlier run.
     """
     pipeline._engine.number_epochs(epoch, resumed=resumed)  # noqa: SLF001 - as all here, on behalf of the pipeline.
 
@@ -44,7 +41,6 @@ def acknowledge(pipeline: Pipeline[Any], root: Any) -> tuple[dict[object, Any], 
 
 
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
-    """Return what a state is compared by: the stages' names, and what the sources are known by."""
     return pipeline._fingerprint()  # noqa: SLF001
 
 
@@ -64,14 +60,7 @@ def is_parents(pipeline: Pipeline[Any]) -> bool:
 
 
 def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
-    """Note which settings the loader's arguments decide: verdicts are given in terms of these arguments.
-
-    Called before the start.
-
-    Args:
-        pipeline: The pipeline.
-        arguments: The arguments that a user of the loader may change, and how.
-    """
+    """Note what a loader's arguments decide: verdicts are given in terms of these. Called before the start."""
     pipeline._engine.is_run_by(arguments)  # noqa: SLF001
 
 
@@ -81,13 +70,9 @@ Part: TypeAlias = tuple[int, ...]
 
 
 class NamedResult(NamedTuple):
-    """A result that was read.
+    """A result that was read, with the results that it was made of (none if of items), or the end of a pass.
 
-    Attributes:
-        value: The result; None at the end of a pass.
-        parts: The results that this result was made of; empty if it was made of items.
-        gone: The positions that were finished since the previous read: no result of them is under way.
-        ends_pass: Whether it is not a result but the end of a pass over the source.
+    ``gone`` are the positions that were finished since the previous read: no result of them is under way.
     """
 
     value: Any
@@ -99,9 +84,7 @@ class NamedResult(NamedTuple):
 class NamedResults:
     """The results of a pipeline that was not started. Only one thread may read them.
 
-    Args:
-        hurried: Returns whether the thread that reads should be woken when an item is gone without a result. Called by
-            the pipeline's threads.
+    ``hurried`` tells the pipeline's threads whether to wake that thread when an item is gone without a result.
     """
 
     def __init__(self, pipeline: Pipeline[Any], hurried: Callable[[], bool]) -> None:
@@ -123,26 +106,15 @@ class NamedResults:
             self.wake()
 
     def learn(self, position: int, parts: Iterable[Part]) -> None:
-        """Note that results of an item were consumed elsewhere. Called before the item is handed out.
-
-        Args:
-            position: The item's position here.
-            parts: These results, each once, without the position.
-        """
+        """Note which results of an item were consumed elsewhere, each once. Called before the item is handed out."""
         self._restored.learn(position, parts)
 
     def read(self, give_up: Callable[[], bool], deadline: float = inf) -> NamedResult | None:
-        """Return the next result, or the end of a pass.
+        """Return the next result, or the end of a pass; None if it was given up, or the pipeline has stopped.
 
         Args:
             give_up: Returns whether to wait no longer. The code that changes that calls `wake`.
             deadline: When to give up anyhow, as `time.monotonic` tells it.
-
-        Returns:
-            What was read; None if there is none, and it was given up, or the pipeline has stopped.
-
-        Raises:
-            PipelineFailure: As reading the pipeline raises it.
         """
         entries = self._engine.sink.entries
         while True:
@@ -175,11 +147,9 @@ class NamedResults:
             return
 
     def num_gone(self) -> int:
-        """Return how many positions `take_gone` would return."""
         return len(self._gone)
 
     def take_gone(self) -> list[int]:
-        """Return the positions that were finished since the last call."""
         gone = []
         while self._gone:
             gone.append(self._gone.popleft())

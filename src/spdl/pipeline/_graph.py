@@ -82,31 +82,21 @@ def kind_of(executor: Executor) -> Literal["threads", "processes", "unknown"]:
 
 
 class StageHooks(NamedTuple):
-    """The hooks of a stage.
-
-    Attributes:
-        running: Those that run around its tasks.
-        lifespan: Those that run around its lifespan.
-        measuring: Those that read what the engine counts.
-        intervals: For each line that should be logged at the stage's end, the seconds from one to the next in the
-            meantime.
-    """
+    """The hooks of a stage: around its tasks, around its lifespan, and those that read what the engine counts."""
 
     running: Sequence[TaskHook] = ()
     lifespan: Sequence[TaskHook] = ()
     measuring: Sequence[TaskStatsHook] = ()
+    # For each line that should be logged at the stage's end, the seconds from one to the next in the meantime.
     intervals: Sequence[float] = ()
 
 
 class EdgeQueue(NamedTuple):
-    """The queue between two stages.
+    """The queue between two stages."""
 
-    Attributes:
-        carrier: The queue that carries the items; None if they need nothing from the user.
-        interval: If the engine should log what it counts, the seconds from one line to the next.
-    """
-
+    # The user's queue that carries the items.
     carrier: AsyncQueue[Any] | None = None
+    # If the engine should log what it counts, the seconds from one line to the next.
     interval: float | None = None
 
 
@@ -122,11 +112,11 @@ class Instrumentation:
         self._hook_factory = hook_factory or self._default_hooks()
         # Only the process's default takes the interval, as a class given to `build` can bring its own.
         self._queue_class, self._queue_options = queue_class, {}
-        if queue_class is None and defaults.chosen_queue_class() is not defaults.OURS:
-            self._queue_class, self._queue_options = defaults.chosen_queue_class(), {"interval": interval}
+        if queue_class is None and defaults.CHOSEN.queue_class is not defaults.OURS:
+            self._queue_class, self._queue_options = defaults.CHOSEN.queue_class, {"interval": interval}
 
     def _default_hooks(self) -> TaskHookFactory | None:
-        chosen = defaults.chosen_hook_class()
+        chosen = defaults.CHOSEN.hook_class
         if chosen is None:
             return lambda _info: ()
         if chosen is defaults.OURS:
@@ -135,7 +125,7 @@ class Instrumentation:
 
     def elsewhere(self) -> tuple[tuple[Any, Any, float], tuple[list[Any], list[Any]]]:
         """Return what makes the same in a worker: the arguments, and the process's defaults, if any were chosen."""
-        chosen = defaults.chosen_hook_class(), defaults.chosen_queue_class()
+        chosen = defaults.CHOSEN.hook_class, defaults.CHOSEN.queue_class
         hooks, queues = ([] if each is defaults.OURS else [each] for each in chosen)
         return self._given, (hooks, queues)
 
@@ -144,11 +134,7 @@ class Instrumentation:
         return StageHooks(intervals=[self._interval] if self._hook_factory is None else [])
 
     def hooks(self, info: StageInfo) -> StageHooks:
-        """The hooks of a stage.
-
-        Raises:
-            TypeError: If the factory returned something else.
-        """
+        """Return the hooks of a stage. Raises TypeError if the factory returned something else."""
         if self._hook_factory is None:
             return StageHooks(intervals=[self._interval])
         hooks: Any = self._hook_factory(info)
@@ -165,11 +151,7 @@ class Instrumentation:
         return StageHooks(lifespan=lifespan, measuring=hooks, intervals=intervals)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:
-        """Return the queue downstream of a source or stage, or the sink's queue.
-
-        Raises:
-            TypeError: If the class makes something else.
-        """
+        """Return the queue downstream of a source or stage. Raises TypeError if the class makes something else."""
         if self._queue_class is None:
             return EdgeQueue(interval=self._interval)
         made: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
@@ -231,66 +213,8 @@ def _is_plain(candidate: object, own: type | None) -> bool:
     return type(candidate) is own and not any(callable(getattr(own, name, None)) for name in vars(candidate))
 
 
-class EngineSurroundings:
-    """Answers for an engine; see `Surroundings`. All of it is called with the lock held."""
-
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def is_failing(self) -> bool:
-        """Return whether a stage has failed, so that nothing more is pulled and what is left passes."""
-        return bool(self._engine.failures)
-
-    def leave_word_at_sink(self) -> bool:
-        """Make the consumer report when it takes an item. Return whether the sink is empty."""
-        self._engine.sink.set_full(full=True)
-        return not self._engine.sink.entries
-
-    def nothing_else_goes_on(self, maker: object) -> bool:
-        """Return whether only this source, or stage and those before it, has anything to do."""
-        engine = self._engine
-        if any(node.in_ops() for node in engine.nodes):
-            return False
-        later = engine.nodes
-        if maker in engine.sources:
-            # If no more ops may run, a worker that is between two of them continues.
-            if any(source.pulling for source in engine.sources) or (engine.waiting and engine.workers.permits <= 0):
-                return False
-        else:
-            later = later[later.index(maker) + 1 :]  # type: ignore[arg-type] # It is a node.
-        return not any(_goes_on(node) for node in reversed(later))
-
-    def bytes_freed(self) -> None:
-        """Make all threads look that may have found no bytes left."""
-        if self._engine.event_loop is not None:
-            self._engine.event_loop.wake()
-        for source in self._engine.sources:
-            self._engine.made_room(source)
-
-    def note_excess(self, held: int, limit: int) -> None:
-        """Tell the user, once, that one item alone takes more than all may."""
-        self._engine.reporter.warn(
-            f"The items in the pipeline keep {held:,} bytes, more than the {limit:,} that `max_bytes` allows: one "
-            "result was larger than those before it, or one item, with what is gathered for it, does not fit alone."
-        )
-
-
-def _goes_on(node: Node) -> bool:
-    for_workers = node.for_workers()
-    return (for_workers is not None and for_workers.ready()) or node.goes_on_elsewhere()
-
-
 def channel_counts(engine: Engine, writer: Node | Source, channel: Channel, reader: Node | None) -> QueueRecord:
-    """Return what was counted of a channel until now, or until the pipeline ended.
-
-    Args:
-        engine: The engine.
-        writer: The part that fills the channel.
-        channel: The channel.
-        reader: The stage that takes from it; None is the consumer.
-    """
+    """Return what was counted of a channel until now, or until the pipeline ended. The sink has no reader."""
     now = engine.stopped_at or perf_counter()
     counters = channel.counters
     given = writer.counters.emitted
@@ -325,7 +249,6 @@ SimpleConfig: TypeAlias = "PipeConfig[Any, Any] | AggregateConfig[Any] | Disaggr
 
 
 def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHook]) -> Node:
-    """Make the node of a stage whose tasks run inside hooks."""
     from spdl.pipeline._stages.hooked import HookedAggregateNode, HookedNode  # noqa: PLC0415 - it imports asyncio.
 
     match stage:
@@ -350,7 +273,6 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
 
 
 def make_node(engine: Engine, stage: SimpleConfig) -> Node:
-    """Make the node of a stage without hooks."""
     match stage:
         case PipeConfig():
             return _pipe(engine, stage)
@@ -363,18 +285,18 @@ def make_node(engine: Engine, stage: SimpleConfig) -> Node:
 
 
 def _executor_node_type(executor: Executor) -> type[ExecutorNode]:
+    from spdl.pipeline._stages.executors import (  # noqa: PLC0415 - most pipelines use no executor.
+        AnyExecutorNode,
+        ProcessPoolNode,
+        ThreadPoolNode,
+    )
+
     match kind_of(executor):
         case "threads":
-            from spdl.pipeline._stages.executors import ThreadPoolNode  # noqa: PLC0415
-
             return ThreadPoolNode
         case "processes":
-            from spdl.pipeline._stages.executors import ProcessPoolNode  # noqa: PLC0415
-
             return ProcessPoolNode
         case _:
-            from spdl.pipeline._stages.executors import AnyExecutorNode  # noqa: PLC0415
-
             return AnyExecutorNode
 
 
@@ -413,18 +335,7 @@ def plan(
     background: Sequence[BackgroundTaskFactory] = (),
     pipeline_id: int | None = None,
 ) -> Engine:
-    """Make the engine that runs ``config``. Nothing is started.
-
-    Args:
-        config: The declaration.
-        num_threads: How many synchronous ops may run at once.
-        max_failures: How many failures the stages without their own limit bear together.
-        max_bytes: How many bytes the items in flight may keep, if that is bounded.
-        stage_id: The number of the first stage.
-        instrumentation: The hooks and queues.
-        background: The tasks that run on the event loop beside the stages.
-        pipeline_id: The number of the pipeline, if it is a part of one.
-    """
+    """Make the engine that runs ``config``, with the number of a pipeline that it is a part of. Nothing is started."""
     lifespans: list[Lifespan] = []
 
     def make_event_loop(engine: Engine) -> EventLoopThread:
@@ -459,7 +370,7 @@ def plan(
         # Imported here because few pipelines have one.
         from spdl.pipeline._engine.budget import Budget  # noqa: PLC0415
 
-        engine.bound_bytes(Budget(max_bytes, EngineSurroundings(engine), engine.sink))
+        engine.bound_bytes(Budget(max_bytes, engine))
     return engine
 
 
@@ -533,7 +444,6 @@ class _Graph:
             self.measured[self.engine.sink] = replaced
 
     def report_queues(self) -> None:
-        """Report the queues with measured waiting times. Called once all are connected."""
         readers: dict[Channel, Node | None] = {channel: node for node in self.nodes for channel in node.inputs()}
         readers[self.engine.sink] = None
         for channel, (writer, info, interval) in self.measured.items():
@@ -547,7 +457,6 @@ class _Graph:
         return StageInfo(self.engine.pipeline_id, number, name, concurrency if concurrency > 1 else None)
 
     def _instrument(self, stage: Node, hooks: StageHooks) -> None:
-        """Wrap the hooks around the stage's lifespan, and have those report that only measure."""
         if hooks.lifespan:
             self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.lifespan])
         for hook in hooks.measuring:

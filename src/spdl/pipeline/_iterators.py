@@ -38,12 +38,9 @@ def took(engine: Engine, root: Any) -> None:
 def hand_over(engine: Engine, root: Any) -> tuple[dict[object, Any], object]:
     """Acknowledge an item that was popped from the sink, and note that its consumer does not have it yet.
 
-    Until that note is deleted, the item counts as not received. Signal handlers run only after calls, where functions
-    begin and where loops go back. So a caller that deletes the note by a statement, and does nothing afterwards but
-    return, is not interrupted in between. The note of a read that a Ctrl-C ends stays.
-
-    Returns:
-        A dict and the key of the note in it.
+    Until that note, a key of the dict, is deleted, the item counts as not received. Signal handlers run only after
+    calls, where functions begin and where loops go back. So a caller that deletes the note by a statement, and does
+    nothing afterwards but return, is not interrupted in between. The note of a read that a Ctrl-C ends stays.
     """
     notes, key = engine.lineage.in_hand, object()
     notes[key] = root
@@ -58,39 +55,24 @@ class Waits(Protocol):
 
 
 def next_entry(engine: Engine, reader: Waits, timeout: float | None) -> Entry | None:
-    """Take the next item from the sink.
-
-    Args:
-        engine: The engine.
-        reader: Waits for an item, until it returns False or raises.
-        timeout: Seconds to wait.
-
-    Returns:
-        None if the epoch has ended, or the reader waits no longer. This thread holds the end until a ``with`` block of
-        `Engine.ends` has raised the exception for the consumer. If a Ctrl-C comes before, the thread's next read finds
-        it.
-    """
+    """Take the next item from the sink; return None if the epoch has ended, or the reader waits no longer."""
     deadline = None
-    while not engine.ends.in_hand():
+    entry: Entry | None
+    while True:
         try:
             entry = engine.sink.entries.popleft()
+        except IndexError:
+            # A TimeoutError shows nothing of this exception.
+            entry = None
+        if entry is not None:
             if entry[0] is not EPOCH_END:
                 return entry
-            engine.ends.take()
             took(engine, EPOCH_END)
-            continue
-        except IndexError:
-            pass
-        except BaseException:
-            # A Ctrl-C may come when something was taken and has no name yet.
-            if not engine.holds_lock():
-                with engine.lock:
-                    engine.ends.take_if_lost(engine.sink)
-            raise
-        deadline = deadline_of(timeout) if deadline is None else deadline
+            return None
+        if deadline is None:
+            deadline = inf if timeout is None else monotonic() + timeout
         if not reader._wait(deadline):  # noqa: SLF001 - the readers are this package's own.
-            break
-    return None
+            return None
 
 
 def _announce_room(engine: Engine) -> None:
@@ -102,18 +84,10 @@ def _announce_room(engine: Engine) -> None:
 
 
 def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
-    """Wait until the sink may hold an entry or the gate is opened.
-
-    Args:
-        engine: The engine.
-        deadline: When to give up, as `time.monotonic` tells it.
-        gate: A lock that was taken. None makes one.
-
-    Returns:
-        False at the end of the items.
+    """Wait until the sink may hold an entry or the gate, a lock that was taken, is opened; return False at the end.
 
     Raises:
-        TimeoutError: At the deadline.
+        TimeoutError: At the deadline, as `time.monotonic` tells it.
     """
     if gate is None:
         gate = Lock()
@@ -153,7 +127,6 @@ def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
 
 
 def check_usable(engine: Engine, verb: str) -> None:
-    """Raise RuntimeError if this thread cannot wait for the engine."""
     if engine.forked:
         raise RuntimeError(
             "The pipeline was started before this process was forked, and its threads stayed in the parent. "
@@ -185,11 +158,6 @@ def warn_of_nothing(engine: Engine) -> None:
 
 
 T = TypeVar("T")
-
-
-def deadline_of(timeout: float | None) -> float:
-    """Return the time, as `time.monotonic` tells it, at which a timeout that begins now ends."""
-    return inf if timeout is None else monotonic() + timeout
 
 
 class PipelineIterator(Interruptible, Generic[T]):
@@ -237,8 +205,7 @@ class PipelineIterator(Interruptible, Generic[T]):
         entry = None if self._ended else next_entry(self._engine, self, self._timeout)
         if entry is None:
             self._ended = True
-            with self._engine.ends:
-                raise StopIteration
+            raise StopIteration
         return entry
 
     def _wait(self, deadline: float) -> bool:

@@ -6,9 +6,8 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter, process_time, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
-from spdl.pipeline._declare.interfaces import AsyncQueue
 from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.records import (
     DEFAULT_POLICY,
@@ -25,7 +24,7 @@ from spdl.pipeline._declare.records import (
 )
 from spdl.pipeline._declare.stages import Merge, Pipe
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._graph import Instrumentation, plan
+from spdl.pipeline._graph import NOTHING, plan
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import PipelineFailure
 from spdl.pipeline._report.profile_result import ProfileStats
@@ -50,12 +49,7 @@ class RepeatedItems:
     waits for the first op to end. From then on it gives only items that will be done in time. Otherwise slow ops would
     take a multiple of the time, since some items wait upstream of the stage.
 
-    Attributes:
-        num_given: How many items were given so far.
-        started_at: The time of the first item, by `time.perf_counter`.
-        cpu_at_start: The process's CPU time at that moment.
-        times: How long the pipeline's threads had been on cores, and waiting for cores, when the last item was given.
-        seconds: The seconds from the first item to the last.
+    ``times`` and ``seconds`` are those of the pipeline's threads, and since the first item, when the last was given.
     """
 
     def __init__(self, items: Sequence[Any], concurrency: int, times: TimesOfNewThreads, *, repeat: bool) -> None:
@@ -69,7 +63,6 @@ class RepeatedItems:
         self.times: Times | None = None
 
     def watch(self, engine: Engine) -> None:
-        """Note the engine whose first stage gets the items."""
         self.engine = engine
 
     def __iter__(self) -> Iterator[Any]:
@@ -88,17 +81,14 @@ class RepeatedItems:
         self.note_times()
 
     def note_times(self) -> None:
-        """Read the times of the threads while they are alive."""
         self.times, self.seconds = self._times.read(), perf_counter() - self.started_at
 
     def num_ended(self) -> int:
-        """Return how many items the op has finished, or failed on."""
         assert self.engine is not None
         counters = self.engine.nodes[0].counters
         return counters.completed + counters.failed
 
     def _await_first(self) -> float:
-        """Wait until an op has ended or produced a result. Return how long that took."""
         engine = self.engine
         assert engine is not None
         while not (self.num_ended() or engine.nodes[0].counters.emitted or engine.stopping or engine.failures):
@@ -121,12 +111,11 @@ _SINK_SIZE = 8
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The result of a measurement.
+    """The result of a measurement, with the failure of the pipeline if every item failed.
 
     Attributes:
         outputs: The first results of the stage: as many as the items give once, and at most as many as requested. Since
             items are worked on at once, a result of the second round may be here instead of a slower one of the first.
-        failure: The failure of the pipeline if every item failed, or None.
     """
 
     stats: ProfileStats
@@ -139,8 +128,7 @@ def bare_pipeline(
 ) -> Pipeline[Any]:
     """Build a pipeline without the defaults of the process: no hooks, queues or background tasks."""
     config = PipelineConfig(src, stages, SinkConfig[Any](max(_SINK_SIZE, num_threads)))
-    bare = Instrumentation(lambda _info: [], AsyncQueue, -1)
-    engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, instrumentation=bare)
+    engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, instrumentation=NOTHING)
     return Pipeline(engine, str(config))
 
 
@@ -153,15 +141,7 @@ def measure(
     most_outputs: int,
     on_failure: OnFailure | None = None,
 ) -> Measurement:
-    """Run a stage alone.
-
-    Args:
-        stage: The stage. It must not be a fork.
-        items: The items that it gets, in order; at least one.
-        concurrency: How many items it works on at once.
-        repeat: Whether to give the items again once all were given.
-        most_outputs: How many results to keep.
-        on_failure: Called with each item that the op fails on.
+    """Run a stage alone on one item at least; not a fork.
 
     Raises:
         PipelineFailure: If the whole stage failed: its aggregator raised, or its op raised something other than an
@@ -241,14 +221,10 @@ _BEGIN = object()
 def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
     """Return the first items of a source, or fewer if it has fewer or is slow. A continuous source gives one epoch.
 
-    No further item is requested, and the source's iterator is closed.
-
-    Raises:
-        PipelineFailure: If the source raised.
-        RuntimeError: If the source has no items.
+    No further item is requested, and the source's iterator is closed. A source without items is an error.
     """
     source = config.source
-    few = _FewAsync(source, num_items) if hasattr(source, "__aiter__") else _Few(source, num_items)
+    few = (_few_async if hasattr(source, "__aiter__") else _few)(source, num_items)
     with bare_pipeline(replace(config, source=few, continuous=False), [], 1).auto_stop() as pipeline:
         items = list(pipeline)[1:]
     if not items:
@@ -259,58 +235,44 @@ def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
     return items
 
 
-class _Few:
-    """The first items of an iterable."""
-
-    def __init__(self, source: Any, num_items: int) -> None:
-        self._source = source
-        self._num_items = num_items
-
-    def __iter__(self) -> Iterator[Any]:
-        yield _BEGIN
-        iterator = iter(self._source)
-        exhausted, ends_at = False, None
-        try:
-            for _ in range(self._num_items):
-                try:
-                    item = next(iterator)
-                except StopIteration:
-                    exhausted = True
-                    return
-                yield item
-                # The first item is not timed: it may take long, for example to open a file.
-                ends_at = ends_at or monotonic() + _MOST_SECONDS
-                if monotonic() > ends_at:
-                    return
-        finally:
-            # Like a pipeline, close it only after an early end.
-            if not exhausted and hasattr(iterator, "close"):
-                iterator.close()
+def _few(source: Any, num_items: int) -> Iterator[Any]:
+    yield _BEGIN
+    iterator = iter(source)
+    exhausted, ends_at = False, None
+    try:
+        for _ in range(num_items):
+            try:
+                item = next(iterator)
+            except StopIteration:
+                exhausted = True
+                return
+            yield item
+            # The first item is not timed: it may take long, for example to open a file.
+            ends_at = ends_at or monotonic() + _MOST_SECONDS
+            if monotonic() > ends_at:
+                return
+    finally:
+        # Like a pipeline, close it only after an early end.
+        if not exhausted and hasattr(iterator, "close"):
+            iterator.close()
 
 
-class _FewAsync:
-    """The first items of an async iterable."""
-
-    def __init__(self, source: Any, num_items: int) -> None:
-        self._source = source
-        self._num_items = num_items
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        yield _BEGIN
-        iterator, ends_at = aiter(self._source), None
-        try:
-            for _ in range(self._num_items):
-                try:
-                    item = await anext(iterator)
-                except StopAsyncIteration:
-                    return
-                yield item
-                ends_at = ends_at or monotonic() + _MOST_SECONDS
-                if monotonic() > ends_at:
-                    return
-        finally:
-            if hasattr(iterator, "aclose"):
-                await iterator.aclose()
+async def _few_async(source: Any, num_items: int) -> AsyncIterator[Any]:
+    yield _BEGIN
+    iterator, ends_at = aiter(source), None
+    try:
+        for _ in range(num_items):
+            try:
+                item = await anext(iterator)
+            except StopAsyncIteration:
+                return
+            yield item
+            ends_at = ends_at or monotonic() + _MOST_SECONDS
+            if monotonic() > ends_at:
+                return
+    finally:
+        if hasattr(iterator, "aclose"):
+            await iterator.aclose()
 
 
 # Ops that are slower than this are assumed to accept the same item again, since a trial would take too long.
@@ -321,19 +283,15 @@ _MOST_ITEMS = 3
 _REFUSALS = 2
 
 
-class StageTrial:
+class StageTrial(NamedTuple):
     """The result of a trial: whether a stage can take the same item again, as far as one item shows.
 
-    The trial also lets the op do the work of a first call, such as importing modules.
-
-    Attributes:
-        num_items: How many items were tried.
-        used_up: The results for these items if the stage cannot take the same item again, else None.
+    If not, ``used_up`` are the results of the items that were tried. The trial also lets the op do the work of a first
+    call, such as importing modules.
     """
 
-    def __init__(self, num_items: int, used_up: list[Any] | None) -> None:
-        self.num_items = num_items
-        self.used_up = used_up
+    num_items: int
+    used_up: list[Any] | None
 
 
 def try_again(stage: StageConfig, items: Sequence[Any]) -> StageTrial:
@@ -381,11 +339,7 @@ def _turns(concurrencies: Sequence[int]) -> Iterator[int]:
 
 
 def split(fork: PathVariantsConfig[Any], items: Sequence[Any]) -> list[list[Any]]:
-    """Ask the router for each item's path, and return the items of each path.
-
-    Raises:
-        PipelineFailure: If the router raised, or named no path.
-    """
+    """Ask the router for each item's path, and return the items of each path."""
     route = _route_async(fork) if is_async(fork.router) else _route(fork)
     shares: list[list[Any]] = [[] for _ in fork.paths]
     # One item after the other, as in the pipeline, since a router may depend on the order.
@@ -432,11 +386,7 @@ def join(fork: PathVariantsConfig[Any], results: Sequence[list[Any]]) -> list[An
 
 
 def merged(branches: Sequence[list[Any]], op: Any) -> list[Any]:
-    """Return the input of the stage downstream of a merge: the branches' results, merged as in the pipeline.
-
-    Raises:
-        PipelineFailure: If the op raised.
-    """
+    """Return the input of the stage downstream of a merge: the branches' results, merged as in the pipeline."""
     if not branches:
         return []
     configs = [PipelineConfig(SourceConfig(items), [], SinkConfig[Any](1)) for items in branches]

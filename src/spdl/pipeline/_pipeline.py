@@ -239,8 +239,7 @@ class Pipeline(Generic[T]):
         engine = self._engine
         entry = next_entry(engine, self, check_timeout("timeout", timeout))
         if entry is None:
-            with engine.ends:
-                raise EOFError("The epoch has ended; the next read begins the next one.")
+            raise EOFError("The epoch has ended; the next read begins the next one.")
         root, value = entry
         item: T = value
         notes, key = hand_over(engine, root)
@@ -570,7 +569,9 @@ class Pipeline(Generic[T]):
     def _fingerprint(self) -> dict[str, Any]:
         """Return what a state is compared by: the stages' names, and what the sources are known by."""
         if self._sources is None:
-            self._sources = _source_fingerprints(self._engine)
+            # Asks those that are not built-in sequences for their length.
+            sources = sorted(self._engine.sources, key=lambda source: source.index)
+            self._sources = [source.identity.complete() for source in sources]
         return {"stages": self._graph, "sources": self._sources}
 
 
@@ -578,11 +579,6 @@ def _forget(engine: weakref.ref[Engine]) -> None:
     # The collector may have taken both at once.
     if (remaining := engine()) is not None:
         lifetime.forget(remaining)
-
-
-def _source_fingerprints(engine: Engine) -> list[Any]:
-    """Return what the sources are known by. Asks those that are not built-in sequences for their length."""
-    return [source.identity.complete() for source in sorted(engine.sources, key=lambda source: source.index)]
 
 
 def _warn_of_replay(engine: Engine) -> None:

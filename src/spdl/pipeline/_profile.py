@@ -36,9 +36,6 @@ class FailureCounts:
 
     Two failures have the same cause if the exceptions have the same type and were raised on the same line. The stage
     gets the same items over and over, so an item counts once for each cause, however often it failed.
-
-    Args:
-        stage: The stage's name.
     """
 
     def __init__(self, stage: str) -> None:
@@ -49,12 +46,7 @@ class FailureCounts:
         self._first: dict[tuple[str, str], FailedItem] = {}
 
     def of_share(self, share: int, num_items: int) -> Callable[[FailedItem], None]:
-        """Return a callback for the failed items of a measurement.
-
-        Args:
-            share: Which items the measurement uses; measurements of the same number use the same.
-            num_items: How many there are. After the last one comes the first one again.
-        """
+        """Return a callback for the failed items of a measurement, which uses that many items again and again."""
 
         def note(failed: FailedItem) -> None:
             places = _PLACE.findall(failed.traceback)
@@ -69,7 +61,6 @@ class FailureCounts:
         return note
 
     def as_results(self) -> tuple[ProfileFailure, ...]:
-        """Return the causes, the most frequent one first."""
         found = [
             ProfileFailure(first.error, cause[1], len(self._items[cause]), self._calls[cause], first.traceback)
             for cause, first in self._first.items()
@@ -101,10 +92,7 @@ _MOST_ITEMS = 5
 def seconds_to_hand_over(items: Sequence[Any], results: Sequence[Any], results_per_item: float) -> float | None:
     """Return the seconds in which this process would pickle an item and unpickle its results, holding the GIL.
 
-    The other process's work in the meantime does not count: there are several of it.
-
-    Returns:
-        The seconds, or None if there are no items or results, or if some cannot be pickled.
+    The other process's work in the meantime does not count: there are several of it. None if some cannot be pickled.
     """
     try:
         pickling = _mean([_timed(pickle.dumps, item) for item in _some(items)])
@@ -135,12 +123,7 @@ _CONCURRENCIES = (32, 16, 8, 4, 1)
 
 
 class _Flow(NamedTuple):
-    """The items that pass from one stage to the next.
-
-    Attributes:
-        rate: How many items there are for each item that leaves the source.
-        origin: The name of the stage or source that produced them.
-    """
+    """The items that pass from one stage or source to the next, and how many there are for each of the source."""
 
     items: list[Any]
     rate: float
@@ -148,15 +131,7 @@ class _Flow(NamedTuple):
 
 
 class Profile:
-    """Measures stages, and keeps the results.
-
-    Args:
-        num_inputs: How many items a stage gets at most.
-        hook: Wrapped around each measurement.
-
-    Attributes:
-        results: A result for each stage so far.
-    """
+    """Measures stages, and keeps the results. A stage gets ``num_inputs`` items at most."""
 
     def __init__(
         self, num_inputs: int, callback: Callable[[ProfileResult], None] | None, hook: ProfileHook | None
@@ -167,7 +142,6 @@ class Profile:
         self.results: list[ProfileResult] = []
 
     def of_pipeline(self, config: PipelineConfig[Any]) -> None:
-        """Measure all stages of a pipeline."""
         self._of_branch(config, most_outputs=1)
 
     # In the following methods, a caller must not keep a reference to the items that it passes on, so that they can be
@@ -354,9 +328,6 @@ class Diagnosis(Pipeline[T]):
 
     If it is the source of another pipeline, it runs as usual, since the other pipeline is read first and profiled. If
     the source is in a worker process, it cannot know of the pipeline in the parent, so the source is profiled.
-
-    Args:
-        engine: The engine that would have run.
     """
 
     _under_way = False

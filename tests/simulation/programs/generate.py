@@ -182,7 +182,7 @@ class _Draw:
         if "queue" not in self.features:
             return ""
         kinds: list[Queue] = ["pass", "pass", "wrap", "wrap", "hoard", "hoard"]
-        kinds += ["raise", "lose", "double", "keep", "swap", "swap", "overtake"]
+        kinds += ["raise", "lose", "double", "keep", "overtake"]
         if "continuous" in self.features:
             kinds += ["overtake"] * 5
         return self.random.choice(kinds)

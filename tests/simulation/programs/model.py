@@ -58,7 +58,7 @@ class _Walk:
             self.failures_known = False
             self.may += [*self.must, "fewer items come than there are"]
             self.must.clear()
-        if self.program.queue in ("lose", "double", "keep", "swap", "overtake"):
+        if self.program.queue in ("lose", "double", "keep", "overtake"):
             self.uncertain.append("a queue is at fault")
             self.failures_known = False
             # The queue behind the first source: what it loses is missed at the end of the epoch.
@@ -93,8 +93,8 @@ class _Walk:
             return False
         if kind in ("keep", "overtake"):
             return kind == "keep" or (self.program.continuous and source.size > 0)
-        least = RAISE_AFTER + (kind == "swap")
-        return source.size >= least and not 0 <= source.raise_at < least and not self.program.continuous
+        reached = source.size >= RAISE_AFTER and not 0 <= source.raise_at < RAISE_AFTER
+        return reached and not self.program.continuous
 
     def _source(self, number: int, source: Source) -> Flow:
         size = source.size

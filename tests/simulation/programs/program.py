@@ -14,7 +14,7 @@ SourceKind: TypeAlias = Literal[
     "list", "generator", "iterator", "async_generator", "async_iterator", "pipeline", "once"
 ]
 Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator", "mixed", "mixed_async"]
-Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep", "wrap", "hoard", "swap", "overtake"]
+Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep", "wrap", "hoard", "overtake"]
 Hooks: TypeAlias = Literal["", "count", "raise", "late", "cancel", "timeout"]
 Merging: TypeAlias = Literal["", "own", "early"]
 Pool: TypeAlias = Literal["", "thread", "process", "ranked"]

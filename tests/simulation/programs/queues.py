@@ -37,8 +37,6 @@ class Passing(AsyncQueue[Any]):
         if self.items == RAISE_AFTER:
             await self._put_chosen(item)
             return
-        if self.is_first and self.kind == "swap" and self.items == RAISE_AFTER + 1:
-            return
         await super().put(item)
         # The end of an epoch, if one was kept back.
         await self._put_hoard()
@@ -58,7 +56,7 @@ class Passing(AsyncQueue[Any]):
             raise ProvokedError("queue")
         if self.is_first and self.kind == "lose":
             return
-        if self.is_first and self.kind in ("double", "swap"):
+        if self.is_first and self.kind == "double":
             await super().put(item)
         await super().put(item)
         await self._put_hoard()

@@ -62,7 +62,7 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     assert len({pipe.op.form for pipe in pipes}) == 7
     assert {pipe.pool for pipe in pipes} == {"", "thread", "process", "ranked"}
     assert len({program.consumer.reading for program in programs}) == 10
-    assert len({program.queue for program in programs}) == 10
+    assert len({program.queue for program in programs}) == 9
     assert len({program.hooks for program in programs}) == 6
     assert {program.merge for program in programs} == {"", "own", "early"}
     assert len({deed.deed for program in programs for deed in program.meddling}) == 10

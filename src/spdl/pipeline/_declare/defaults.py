@@ -42,7 +42,7 @@ OURS: Any = _Ours()
 
 
 class _Defaults:
-    """The defaults of the process. A pipeline uses those that are set when it is built."""
+    """The defaults of the process. A pipeline uses those that are set when it is built. `OURS` is not imported yet."""
 
     hook_class: Any = OURS
     queue_class: Any = OURS
@@ -54,7 +54,7 @@ class _Defaults:
     recorder: Recorder | None = None
 
 
-_DEFAULTS = _Defaults()
+CHOSEN = _Defaults()
 _CLAIMS = RenewedLock()
 
 
@@ -62,28 +62,16 @@ def _import(name: str) -> Any:
     return getattr(importlib.import_module("spdl.pipeline"), name)
 
 
-def chosen_hook_class() -> Any:
-    """Return the class set by `set_default_hook_class`, or `OURS` for the library's own, which is not imported."""
-    return _DEFAULTS.hook_class
-
-
-def chosen_recorder() -> Recorder | None:
-    """Return what records the pipelines that are built now, if anything does."""
-    return _DEFAULTS.recorder
-
-
 def claim_recorder(recorder: Recorder) -> bool:
-    """Record the pipelines that are built from now on. Return False if another recorder does that already."""
     with _CLAIMS:
-        if _DEFAULTS.recorder is not None:
+        if CHOSEN.recorder is not None:
             return False
-        _DEFAULTS.recorder = recorder
+        CHOSEN.recorder = recorder
         return True
 
 
 def release_recorder() -> None:
-    """Stop recording the pipelines that are built from now on."""
-    _DEFAULTS.recorder = None
+    CHOSEN.recorder = None
 
 
 def trace_folder() -> str:
@@ -99,10 +87,10 @@ def get_default_hook_class() -> type[TaskHook] | None:
         >>> get_default_hook_class().__name__
         'TaskStatsHook'
     """
-    if _DEFAULTS.hook_class is OURS:
+    if CHOSEN.hook_class is OURS:
         ours: type[TaskHook] = _import("TaskStatsHook")
         return ours
-    chosen: type[TaskHook] | None = _DEFAULTS.hook_class
+    chosen: type[TaskHook] | None = CHOSEN.hook_class
     return chosen
 
 
@@ -124,12 +112,7 @@ def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
     """
     if hook_class is not OURS and hook_class is not None:
         _check_class("hook_class", "a subclass of TaskHook or None", hook_class, "task_hook")
-    _DEFAULTS.hook_class = hook_class
-
-
-def chosen_queue_class() -> Any:
-    """Return the class set by `set_default_queue_class`, or `OURS` for the library's own, which is not imported."""
-    return _DEFAULTS.queue_class
+    CHOSEN.hook_class = hook_class
 
 
 def get_default_queue_class() -> type[AsyncQueue[Any]]:
@@ -140,10 +123,10 @@ def get_default_queue_class() -> type[AsyncQueue[Any]]:
         >>> get_default_queue_class().__name__
         'StatsQueue'
     """
-    if _DEFAULTS.queue_class is OURS:
+    if CHOSEN.queue_class is OURS:
         ours: type[AsyncQueue[Any]] = _import("StatsQueue")
         return ours
-    chosen: type[AsyncQueue[Any]] = _DEFAULTS.queue_class
+    chosen: type[AsyncQueue[Any]] = CHOSEN.queue_class
     return chosen
 
 
@@ -173,7 +156,7 @@ def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) ->
         queue_class = OURS
     elif queue_class is not OURS:
         _check_class("queue_class", "a subclass of AsyncQueue or None", queue_class, "get", "put")
-    _DEFAULTS.queue_class = queue_class
+    CHOSEN.queue_class = queue_class
 
 
 def _check_class(argument: str, accepted: str, value: object, *methods: str) -> None:
@@ -195,7 +178,7 @@ def get_default_profile_hook() -> ProfileHook | None:
         >>> print(get_default_profile_hook())
         None
     """
-    return _DEFAULTS.profile_hook
+    return CHOSEN.profile_hook
 
 
 def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
@@ -221,7 +204,7 @@ def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
         >>> set_default_profile_hook(None)
     """
     check_profile_hook(hook)
-    _DEFAULTS.profile_hook = hook
+    CHOSEN.profile_hook = hook
 
 
 def check_profile_hook(hook: Any) -> None:
@@ -243,7 +226,7 @@ def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
         >>> print(get_default_profile_callback())
         None
     """
-    return _DEFAULTS.profile_callback
+    return CHOSEN.profile_callback
 
 
 def set_default_profile_callback(callback: Callable[[ProfileResult], None] | None = None) -> None:
@@ -261,7 +244,7 @@ def set_default_profile_callback(callback: Callable[[ProfileResult], None] | Non
         >>> set_default_profile_callback(None)
     """
     _check_callable("callback", callback)
-    _DEFAULTS.profile_callback = callback
+    CHOSEN.profile_callback = callback
 
 
 def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
@@ -272,7 +255,7 @@ def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None
         >>> print(get_default_build_callback())
         None
     """
-    return _DEFAULTS.build_callback
+    return CHOSEN.build_callback
 
 
 def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] | None) -> None:
@@ -294,7 +277,7 @@ def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] |
         >>> set_default_build_callback(None)
     """
     _check_callable("callback", callback)
-    _DEFAULTS.build_callback = callback
+    CHOSEN.build_callback = callback
 
 
 def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
@@ -305,7 +288,7 @@ def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
         >>> print(get_default_background_tasks())
         None
     """
-    tasks = _DEFAULTS.background_tasks
+    tasks = CHOSEN.background_tasks
     return None if tasks is None else list(tasks)
 
 
@@ -330,7 +313,7 @@ def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) 
         1
         >>> set_default_background_tasks(None)
     """
-    _DEFAULTS.background_tasks = None if tasks is None else check_background_tasks("tasks", tasks)
+    CHOSEN.background_tasks = None if tasks is None else check_background_tasks("tasks", tasks)
 
 
 def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskFactory]:
@@ -401,12 +384,11 @@ def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference
         >>> set_compact_log(True)  # One line for each failure.
         >>> set_compact_log(None)
     """
-    _DEFAULTS.compact_log = None if value is None else check_flag("value", value)
+    CHOSEN.compact_log = None if value is None else check_flag("value", value)
 
 
 def is_compact_log_enabled() -> bool:
-    """Return whether each failure is logged in one line."""
-    chosen = _DEFAULTS.compact_log
+    chosen = CHOSEN.compact_log
     if chosen is not None:
         return chosen
     value = os.environ.get(_COMPACT_LOG)

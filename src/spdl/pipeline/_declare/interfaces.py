@@ -127,11 +127,9 @@ class AsyncQueue(asyncio.Queue[T]):
     `is_epoch_end` is true, and at the very end one for which `is_eof` is true; these must come out as well. Instead of
     an item it may return another object, such as one that wraps the item.
 
-    A queue that loses an object, or returns the same object again, fails the pipeline with an error that names the
+    A queue that loses an object, or returns one more than it got, fails the pipeline with an error that names the
     queue. This happens at the end of the input or, if the end itself is lost, 5 seconds after the last item. A loss
-    goes unnoticed if the queue returns another object instead that the pipeline does not recognise: a new object, one
-    that was returned more than 1000 items ago, or a list, bytes or a similar object that was not the last item.
-    Making a queue never raises.
+    goes unnoticed if the queue returns another object instead. Making a queue never raises.
 
     Args:
         info: The stage or source that fills the queue.

@@ -230,30 +230,11 @@ class PlacementConfig:
         return f"{self.name}({self.target!r}{size})"
 
 
-def check_interpreters(target: ExecutorConfig) -> None:
-    """Refuse a region of sub-interpreters if this Python has none.
-
-    Raises:
-        RuntimeError: If the target is one.
-    """
-    if isinstance(target, InterpreterPoolExecutorConfig) and sys.version_info < _FIRST_WITH_INTERPRETERS:
-        version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        raise RuntimeError(
-            f"InterpreterPoolExecutorConfig requires Python 3.14 or later, and this is {version}. Use a "
-            "ProcessPoolExecutorConfig."
-        )
-
-
 S = TypeVar("S")
 
 
 class Region(NamedTuple):
-    """Stages that run in workers.
-
-    Attributes:
-        entry: The mark before them, with the workers.
-        exit: The mark after them.
-    """
+    """Stages that run in workers, and the marks before and after them. The first has the workers."""
 
     entry: PlacementConfig
     stages: tuple[StageConfig, ...]
@@ -304,8 +285,11 @@ def check_regions(parts: Sequence[Part]) -> None:
                 f"The region {entry!r} has no stage ({callers_line()}): put stages between it and the next `to`."
             )
         entry = part if isinstance(part.target, ExecutorConfig) else None
-        if isinstance(part.target, ExecutorConfig):
-            check_interpreters(part.target)
+        if isinstance(part.target, InterpreterPoolExecutorConfig) and sys.version_info < _FIRST_WITH_INTERPRETERS:
+            raise RuntimeError(
+                f"InterpreterPoolExecutorConfig requires Python 3.14 or later, and this is {sys.version_info.major}."
+                f"{sys.version_info.minor}. Use a ProcessPoolExecutorConfig."
+            )
         empty = True
     if entry is not None:
         raise ValueError(

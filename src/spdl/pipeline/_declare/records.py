@@ -41,6 +41,12 @@ OnTimeout: TypeAlias = Literal["report", "drop"]
 _ON_TIMEOUT = ("report", "drop")
 
 
+def _set(record: object, **checked: object) -> None:
+    for name, value in checked.items():
+        # A frozen record can be initialised in no other way.
+        object.__setattr__(record, name, value)
+
+
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
     """A stage's own policy.
@@ -54,6 +60,9 @@ class FailurePolicy:
         timeout: Seconds that one run of the op may take, or None.
         on_timeout: ``"report"`` if an op that takes longer is only reported, ``"drop"`` if it is abandoned and its
             item dropped.
+
+    Raises:
+        TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
     """
 
     max_failures: MaxFailures | None = None
@@ -63,31 +72,22 @@ class FailurePolicy:
     timeout: float | None = None
     on_timeout: OnTimeout = "report"
 
+    def __post_init__(self) -> None:
+        if self.on_timeout not in _ON_TIMEOUT:
+            refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", self.on_timeout)
+        if self.on_failure is not None and not callable(self.on_failure):
+            refuse(TypeError, "on_failure", "callable or None", self.on_failure)
+        _set(
+            self,
+            max_failures=None if self.max_failures is None else check_max_failures(self.max_failures),
+            retries=check_int("retries", self.retries, least=0),
+            retry_delay=check_seconds("retry_delay", self.retry_delay, above_zero=False),
+            timeout=None if self.timeout is None else check_seconds("timeout", self.timeout, above_zero=True),
+        )
+
 
 # No maximum for this stage alone, no retries, no callback, no timeout.
 DEFAULT_POLICY = FailurePolicy()
-
-
-def check_policy(policy: FailurePolicy) -> FailurePolicy:
-    """Check the values of a policy, and return it with its numbers converted to plain ints and floats.
-
-    Raises:
-        TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
-    """
-    if policy is DEFAULT_POLICY:
-        return policy
-    if policy.on_timeout not in _ON_TIMEOUT:
-        refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", policy.on_timeout)
-    if policy.on_failure is not None and not callable(policy.on_failure):
-        refuse(TypeError, "on_failure", "callable or None", policy.on_failure)
-    return FailurePolicy(
-        None if policy.max_failures is None else check_max_failures(policy.max_failures),
-        check_int("retries", policy.retries, least=0),
-        check_seconds("retry_delay", policy.retry_delay, above_zero=False),
-        policy.on_failure,
-        None if policy.timeout is None else check_seconds("timeout", policy.timeout, above_zero=True),
-        policy.on_timeout,
-    )
 
 
 # The names of the ends of a pipeline, which are not stages.
@@ -284,13 +284,6 @@ _ORDERS = ("completion", "input")
 _STAGES = "a stage, as made by Pipe, Aggregate, Disaggregate or PathVariants"
 
 
-def _set(record: object, **checked: object) -> None:
-    """Store checked values in a frozen record."""
-    for name, value in checked.items():
-        # A frozen record can be initialised in no other way.
-        object.__setattr__(record, name, value)
-
-
 def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
     # A string is iterable, but its letters are never what the user meant.
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -398,7 +391,6 @@ class PipeConfig(Generic[T, U]):
             name=check_str("name", self.name),
             op=op,
             concurrency=positive_or_open("concurrency", self.concurrency),
-            policy=check_policy(self.policy),
         )
 
     def __repr__(self) -> str:

@@ -393,7 +393,6 @@ class RegionOutbox:
             except IndexError:
                 break
             if root is EPOCH_END:
-                engine.ends.count()
                 ended = True
                 self._marks -= 1
             else:

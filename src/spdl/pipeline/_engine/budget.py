@@ -7,10 +7,15 @@ from array import array
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine.channel import Channel, Sink
+from spdl.pipeline._engine.channel import Channel
 from spdl.pipeline._world import perf_counter
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._engine.source import Source
 
 # That many parts of an item are looked at. A list of more numbers than that weighs nothing, and one of more arrays is
 # rare.
@@ -114,40 +119,10 @@ _LISTED: tuple[tuple[type, Any], ...] = (
 _REMEMBERED = 64
 
 
-class MakesItems(Protocol):
-    """A source, or a stage whose results are new objects."""
-
-    @property
-    def output(self) -> Channel: ...
-    def in_ops(self) -> int:
-        """Return how many results are being made now."""
-
-
-class EngineOfBudget(Protocol):
-    """The questions of the budget to the engine, with the lock held."""
-
-    def is_failing(self) -> bool:
-        """Return whether a stage has failed, so that nothing more is pulled and what is left passes."""
-
-    def leave_word_at_sink(self) -> bool:
-        """Make the consumer report when it takes an item. Return whether the sink is empty."""
-
-    def nothing_else_goes_on(self, maker: MakesItems) -> bool:
-        """Return whether only this source, or stage and those before it, has anything to do."""
-
-    def bytes_freed(self) -> None:
-        """Make all threads look that may have found no bytes left."""
-
-    def note_excess(self, held: int, limit: int) -> None:
-        """Tell the user, once, that one item alone takes more than all may."""
-
-
 class _KnownResults:
     """The known weights of the results of one source or stage."""
 
-    __slots__ = ("_before", "_count", "_now", "known", "maker", "number")
-
-    def __init__(self, number: int, maker: MakesItems) -> None:
+    def __init__(self, number: int, maker: Node | Source) -> None:
         self.number = number
         self.maker = maker
         self.known = False
@@ -171,32 +146,11 @@ class Budget:
     its latest results weighed; before the first, the largest of all, and one at a time. A part farther from the sink
     leaves as much as any stage after it needs for one result, so that the item nearest the sink can always continue.
     If nothing moves even so, one result is made alone, whatever it weighs.
-
-    Attributes:
-        limit: How many bytes the items may keep.
-        held: How many they keep now.
-        peak: The most that they have kept.
-        waited: Seconds for which something was not made since it would not have fitted.
     """
 
-    __slots__ = (
-        "_blocked_since",
-        "_largest",
-        "_places",
-        "_roots",
-        "_sink",
-        "_told",
-        "_weights",
-        "engine",
-        "held",
-        "limit",
-        "peak",
-        "waited",
-    )
-
-    def __init__(self, limit: int, engine: EngineOfBudget, sink: Sink) -> None:
+    def __init__(self, limit: int, engine: Engine) -> None:
         self.limit = limit
-        self.engine = engine
+        self._engine = engine
         self.held = self.peak = 0
         self.waited = 0.0
         # By the root of each item.
@@ -206,11 +160,15 @@ class Budget:
         self._blocked_since = 0.0
         self._told = False
         # The consumer takes without the lock. The first of these roots, without an entry, are of items that it took.
-        self._sink = sink
-        self._roots = sink.note_roots()
+        self._sink = engine.sink
+        self._roots = engine.sink.note_roots()
 
-    def connect(self, makers: Iterable[MakesItems]) -> None:
-        """Guard what these fill. Each comes after all that feed it."""
+    def connect(self) -> None:
+        """Guard what the sources fill, and the stages whose results are new objects. Called after `Engine.connect`."""
+        makers: list[Node | Source] = [
+            *self._engine.sources,
+            *(node for node in self._engine.nodes if node.makes_items),
+        ]
         for number, maker in enumerate(makers):
             self._places[maker.output] = _KnownResults(number, maker)
             maker.output.set_guard(self)
@@ -218,12 +176,13 @@ class Budget:
     # ---- whether a result may be made ----
 
     def admits(self, channel: Channel) -> bool:
-        """Return whether one more result for this channel may be made now."""
         place = self._places[channel]
-        if self.engine.is_failing() or self._fits(place):
+        # After a failure nothing more is pulled, and what is left passes.
+        if self._engine.failures or self._fits(place):
             return True
-        # The consumer takes without the lock and looks at the word afterwards, so it is left before the second look.
-        if self.engine.leave_word_at_sink() and self.engine.nothing_else_goes_on(place.maker):
+        # The consumer takes without the lock and looks at the flag afterwards, so it is set before the second look.
+        self._sink.set_full(full=True)
+        if not self._sink.entries and self._nothing_else_goes_on(place.maker):
             return True
         if self._fits(place):
             return True
@@ -243,6 +202,20 @@ class Budget:
                 behind = max(behind, self._expected(each))
         return needed + behind <= self.limit
 
+    def _nothing_else_goes_on(self, maker: Node | Source) -> bool:
+        """Return whether only this source, or stage and those before it, has anything to do."""
+        engine = self._engine
+        if any(node.in_ops() for node in engine.nodes):
+            return False
+        later = engine.nodes
+        if maker in engine.sources:
+            # If no more ops may run, a worker that is between two of them continues.
+            if any(source.pulling for source in engine.sources) or (engine.waiting and engine.workers.permits <= 0):
+                return False
+        else:
+            later = later[later.index(maker) + 1 :]  # type: ignore[arg-type] # It is a node.
+        return not any(_goes_on(node) for node in reversed(later))
+
     def _expected(self, place: _KnownResults) -> int:
         return place.expected() if place.known else self._largest
 
@@ -259,7 +232,6 @@ class Budget:
         self.freed()
 
     def note_nothing(self, channel: Channel) -> None:
-        """Note that a result was dropped, since it was None."""
         place = self._places.get(channel)
         if place is not None:
             place.note(0)
@@ -282,7 +254,6 @@ class Budget:
         self.freed()
 
     def forget(self, root: Any) -> None:
-        """Note that an item is gone."""
         self._set(root, 0)
         self.freed()
 
@@ -298,7 +269,11 @@ class Budget:
             self.peak = max(self.peak, self.held)
             if self.held > self.limit and not self._told:
                 self._told = True
-                self.engine.note_excess(self.held, self.limit)
+                self._engine.reporter.warn(
+                    f"The items in the pipeline keep {self.held:,} bytes, more than the {self.limit:,} that "
+                    "`max_bytes` allows: one result was larger than those before it, or one item, with what is "
+                    "gathered for it, does not fit alone."
+                )
 
     def _note_taken(self) -> None:
         while len(self._roots) > len(self._sink.entries):
@@ -309,7 +284,10 @@ class Budget:
         if self._blocked_since:
             self.waited += perf_counter() - self._blocked_since
             self._blocked_since = 0.0
-            self.engine.bytes_freed()
+            if self._engine.event_loop is not None:
+                self._engine.event_loop.wake()
+            for source in self._engine.sources:
+                self._engine.made_room(source)
 
     def bytes_now(self) -> int:
         """Return how many bytes are held, without what the consumer has taken. Needs no lock."""
@@ -325,3 +303,8 @@ class Budget:
         """Return for how long something has waited for bytes, until now. Needs no lock."""
         since = self._blocked_since
         return self.waited + (max(0.0, now - since) if since else 0.0)
+
+
+def _goes_on(node: Node) -> bool:
+    for_workers = node.for_workers()
+    return (for_workers is not None and for_workers.ready()) or node.goes_on_elsewhere()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +57,24 @@ async def raise_cancellation(task: asyncio.Task[Any]) -> None:
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         pending = None
+
+
+async def caught(step: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Await a step of user code, and return what it raises or cancels the current task with."""
+    task = current_task()
+    before = task.cancelling()
+    error: BaseException | None = None
+    try:
+        await step()
+    except BaseException as raised:  # noqa: BLE001 - the caller deals with it.
+        error = raised
+    if task.cancelling() > before:
+        error = await end_cancellation(task, before) or error
+    try:
+        return error
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = None
 
 
 async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:

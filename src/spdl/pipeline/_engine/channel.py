@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from spdl.pipeline._declare.op import LeftOpen
 from spdl.pipeline._report.counters import BLOCKED, HELD, QueueCounters
-from spdl.pipeline._world import Lock, get_ident, perf_counter
+from spdl.pipeline._world import Lock, perf_counter
 
 
 class Sentinel:
@@ -88,13 +87,11 @@ class Order:
         self.buffered = 0
 
     def admit(self) -> Ticket:
-        """Give the next item its ticket."""
         ticket = Ticket()
         self.tickets.append(ticket)
         return ticket
 
     def has_place(self, limit: int) -> bool:
-        """Return whether a stage with this concurrency may admit one more item."""
         return len(self.tickets) < limit + AHEAD
 
     def take_alone(self, ticket: Ticket) -> bool:
@@ -108,7 +105,6 @@ class Order:
         return True
 
     def is_head(self, ticket: Ticket) -> bool:
-        """Return whether the ticket's results may leave at once."""
         return self.tickets[0] is ticket
 
     def add(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
@@ -189,17 +185,14 @@ class Channel:
         self.guard: Guard | None = None
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
-        """Return whether one more entry has a place.
+        """Return whether one more entry has a place beside those that are being made.
 
-        Args:
-            under_way: How many entries are being made.
-            concurrency: How many finished ones may stay in the slots of the stage that makes them.
+        As many finished ones as the concurrency may stay in the slots of the stage that makes them.
         """
         places = under_way + len(self.entries) < self.capacity + concurrency
         return places and (self.guard is None or self.guard.admits(self))
 
     def set_guard(self, guard: Guard) -> None:
-        """Ask this part too before a result is made. Called before anything runs."""
         self.guard = guard
 
     def verdict(self, running: int, under_way: int, concurrency: int, order: Order | None) -> int:
@@ -219,18 +212,20 @@ class Channel:
 
     def items(self) -> int:
         """Return how many of the entries are items, and not ends of epochs. Needs no lock."""
+        return sum(entry is not MARK for entry in self._snapshot())
+
+    def _snapshot(self) -> deque[Entry]:
         # Entries may be taken in the meantime, which a copy made in one step does not mind. Without a GIL it takes
         # several, and the deque complains.
         while True:
             with suppress(RuntimeError):
-                return sum(entry is not MARK for entry in self.entries.copy())
+                return self.entries.copy()
 
     def excess(self) -> int:
         """Return how many more entries wait than there are places; negative if places are left."""
         return len(self.entries) - self.capacity
 
     def set_capacity(self, capacity: int) -> None:
-        """Change how many entries have a place. Entries beyond it stay until they are taken."""
         self.capacity = capacity
 
     def put(self, entry: Entry, now: float = 0.0) -> None:
@@ -255,67 +250,6 @@ class Channel:
         return entry
 
 
-class EpochEnds:
-    """Counts the ends of epochs that consumers have read. Needs no lock.
-
-    A reader takes an end from the sink, and the end counts as read in the last step before the exception that tells the
-    consumer leaves the read: when a ``with`` block ends that has this object as its context manager. A Ctrl-C may come
-    between. Then the end stays with the reader's thread, and is the first that the thread's next read finds. Else that
-    read would get items of the next epoch.
-
-    Attributes:
-        read: How many ends have reached their consumers.
-    """
-
-    __slots__ = ("_expected", "_in_hand", "read")
-
-    def __init__(self) -> None:
-        self.read = 0
-        # How many ends will be read when the sink is empty.
-        self._expected = 0
-        # By the identity of each thread that has taken an end: whether its consumer has not been told yet.
-        self._in_hand: dict[int, bool] = {}
-
-    def begin_at(self, read: int) -> None:
-        """Count on from another number. Called before the start."""
-        self.read = self._expected = read
-
-    def passes(self) -> None:
-        """Note that an end went into the sink. Called with the engine's lock held."""
-        self._expected += 1
-
-    def take(self) -> None:
-        """Note that this thread has taken an end from the sink."""
-        self._in_hand[get_ident()] = True
-
-    def take_if_lost(self, sink: Sink) -> None:
-        """Note that this thread has taken an end, if one is missing: it took something, and does not know what.
-
-        Called with the engine's lock held.
-        """
-        waiting = len(sink.entries) - sink.items()
-        if self.read + sum(self._in_hand.copy().values()) + waiting < self._expected:
-            self.take()
-
-    def in_hand(self) -> bool:
-        """Return whether this thread has taken an end that its consumer does not know about yet."""
-        return bool(self._in_hand) and self._in_hand.get(get_ident(), False)
-
-    def __enter__(self) -> None:
-        """Begin to tell the consumer: the block only raises the exception that tells it."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Count the end that this thread has taken, if any, unless something else was raised."""
-        thread = get_ident()
-        if isinstance(error, (StopIteration, EOFError)) and self._in_hand.get(thread, False):
-            # One statement without a call in it: no signal handler runs in between.
-            self.read, self._in_hand[thread] = self.read + 1, False
-
-    def count(self) -> None:
-        """Note that an end was read by a thread that no signal interrupts."""
-        self.read += 1
-
-
 # A consumer that takes entries no quicker than this reports each time that it made room for a waiting one. A quicker
 # one does not, since a report would cost it more than the entry: the next entry shows that there is room.
 _SLOW = 1e-3
@@ -328,12 +262,14 @@ class Sink(Channel):
     when it finds nothing, or the engine is held up by a full sink, does it need the lock.
     """
 
-    __slots__ = ("full", "left_open", "readers", "roots", "told_at")
+    __slots__ = ("_ends", "full", "left_open", "readers", "roots", "told_at")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(int(capacity))
         # Whether the user left the number open.
         self.left_open = isinstance(capacity, LeftOpen)
+        # How many ends of epochs were put here, those of an earlier run included.
+        self._ends = 0
         # Set by a thread that found no room. A thread that takes an entry and sees the flag tells the engine.
         self.full = False
         # When the consumer last reported that it took something.
@@ -354,7 +290,6 @@ class Sink(Channel):
         return under_way + len(self.entries) < self.capacity + concurrency and self.guard is None
 
     def set_full(self, *, full: bool) -> None:
-        """Note whether a thread waits for room. Called with the lock held."""
         self.full = full
 
     def put(self, entry: Entry, now: float = 0.0) -> None:
@@ -379,10 +314,19 @@ class Sink(Channel):
         if self.readers:
             self.wake_readers()
 
-    def put_mark(self, mark: Entry) -> None:
+    def put_mark(self) -> None:
         """Append the end of an epoch, which counts as no item. Called with the engine's lock held."""
         self.counters.uncount(len(self.entries))
-        self.put(mark)
+        self.put(MARK)
+        self._ends += 1
+
+    def number_epochs(self, first: int) -> None:
+        """Note how many ends were read in an earlier run. Called before the start."""
+        self._ends = first
+
+    def epochs_read(self) -> int:
+        """Return how many ends of epochs were taken. Needs no lock."""
+        return self._ends - sum(entry is MARK for entry in self._snapshot())
 
     def note_roots(self) -> deque[Any]:
         """Note the root of each entry from now on, and return them. Called before anything runs."""

@@ -228,10 +228,7 @@ def _pass_state(each: Pass) -> dict[str, Any]:
 def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]) -> None:
     """Load a state into an engine that was not started. Runs code of the sources.
 
-    Args:
-        engine: The engine.
-        state: The state.
-        uneven: Returns the name of a stage that may change how many items there are, if there is one.
+    ``uneven`` returns the name of a stage that may change how many items there are, if there is one.
 
     Raises:
         ValueError: If the state is damaged, or of a part of the data that cannot be shared again. The engine is then as
@@ -290,15 +287,9 @@ def _check_share(source: Source, part: _SourcePart, uneven: str | None, *, has_l
 
 
 def check_ranks(source: Any, before: Any, uneven: str | None) -> None:
-    """Raise if what a source said about itself on one rank does not tell what the others have received.
+    """Raise ValueError if what a source said about itself on one rank does not tell what the others have received.
 
-    Args:
-        source: The source.
-        before: Its state before.
-        uneven: The name of a stage that may have changed how many items there are, if there is one.
-
-    Raises:
-        ValueError: If there is one, and there were several ranks.
+    ``uneven`` is the name of a stage that may have changed how many items there are, if there is one.
     """
     if uneven is not None and not is_of_all_ranks(source, before):
         raise ValueError(
@@ -353,10 +344,8 @@ def _read(source: Source | None, state: dict[str, Any]) -> _SourcePart:
 def _received_of(part: _SourcePart, *, in_order: bool) -> ReceivedPositions:
     """Return what was received of the first pass that the consumer was not done with.
 
-    Args:
-        part: The source's part of the state.
-        in_order: Whether the pipeline delivers in the order of the source. Positions beyond which others were received
-            were dropped then, and will be dropped again: the other ranks need not know about them.
+    If the pipeline delivers in the order of the source, positions beyond which others were received were dropped, and
+    will be dropped again: the other ranks need not know about them.
     """
     first = part.passes[0]
     end = part.progress.position if first.end is None else first.end

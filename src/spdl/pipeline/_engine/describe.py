@@ -14,8 +14,8 @@ from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.page import COLUMNS, Page, no_page
 from spdl.pipeline._report.page_file import (
-    RequestWatch,
     enable_stacks,
+    look_for_request,
     make_page_file,
     pid_namespace,
     request_path,
@@ -111,5 +111,5 @@ def open_page(engine: Engine, head: PageHead) -> Page:
     columns = COLUMNS + len(head.sources) + len(head.stages)
     if file is None:
         return no_page(columns)
-    asked_at = request_path(head.pid, head.started_ticks, head.pid_namespace)
-    return Page(columns, file, RequestWatch(asked_at))
+    asked_at = str(request_path(head.pid, head.started_ticks, head.pid_namespace))
+    return Page(columns, file, partial(look_for_request, asked_at))

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from spdl.pipeline._declare.op import ItemContext
 from spdl.pipeline._declare.records import MaxFailures, OnFailure
 from spdl.pipeline._engine.budget import Budget
-from spdl.pipeline._engine.channel import MARK, Entry, EpochEnds, Sink
+from spdl.pipeline._engine.channel import MARK, Entry, Sink
 from spdl.pipeline._engine.letting_go import DeferredDrops, LettingGo, drop_all
 from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
@@ -46,7 +46,6 @@ class Engine:
         "done",
         "drops",
         "ending",
-        "ends",
         "epochs",
         "event_loop",
         "exited",
@@ -96,7 +95,6 @@ class Engine:
         self.lock = RLock()
         self.sink = Sink(sink_capacity)
         self.lineage = Lineage(num_sources)
-        # Bounds the bytes in flight, if they are bounded.
         self.budget: Budget | None = None
         self.sources: list[Source] = []
         # Returns a source that a worker may pull now.
@@ -113,37 +111,25 @@ class Engine:
         self.workers = Workers(f"spdl_worker_thread_{pipeline_id}", num_threads, partial(serve, self))
         # Objects taken out of queues under the lock, to be dropped without it.
         self.drops = DeferredDrops()
-        self.letting_go = LettingGo(self.lock, self.drops, needed=self._needs_ops)
-        name = f"spdl_timer_thread_{pipeline_id}"
-        self.timer = Timer(
-            self.lock,
-            name,
-            drops=self.drops,
-            is_over=self.is_over,
-            acted=self._timer_acted,
-            crashed=self.crash,
-            entered=self.letting_go.thread_begins,
-            left=self.letting_go.thread_ends,
+        self.letting_go = LettingGo(
+            self.lock, self.drops, needed=lambda: not self.is_over() or any(node.awaits_calls() for node in self.nodes)
         )
+        self.timer = Timer(self)
         self.failures = FailureCollector(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
-        self.ends = EpochEnds()
-        # It resumes an earlier run.
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
         self.out_of_order_before = 0
         # The stage that changed the number of items in an earlier run, if there is one.
         self.uneven: str | None = None
-        # The page that other processes read.
         self.page = no_page(COLUMNS)
-        # The settings that the loader's arguments decide, if a loader runs it.
         self.loader: LoaderArguments | None = None
         # The page's unchanging part, once it was asked for, and whether a page should be made.
         self.head: PageHead | None = None
         self._page_is_due = False
         self._make_event_loop = make_event_loop
-        # Whether the event loop has to run from the start.
+        # From the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
         # The threads of executors that run the engine's code now.
@@ -161,13 +147,7 @@ class Engine:
         self.stores = StoresMeanwhile()
 
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
-        """Take over the graph.
-
-        Args:
-            sources: The sources.
-            nodes: The stages, each after all that feed it.
-            needs_event_loop: Whether there is something for the event loop apart from sources and stages.
-        """
+        """Take over the graph: the stages, each after all that feed it, and whether the event loop has more to do."""
         self.sources = sources
         if len(sources) == 1:
             self.pullable = sources[0].pullable
@@ -188,13 +168,12 @@ class Engine:
     def bound_bytes(self, budget: Budget) -> None:
         """Bound the bytes that items in flight keep. Called before anything runs, and after `connect`."""
         self.budget = budget
-        self.lineage.weigh_by(self.budget)
-        self.budget.connect([*self.sources, *(node for node in self.nodes if node.makes_items)])
+        self.lineage.weigh_by(budget)
+        budget.connect()
         for node in self.nodes:
             node.count_bytes()
 
     def is_run_by(self, loader: LoaderArguments) -> None:
-        """Note which settings the loader's arguments decide. Called before the start."""
         self.loader = loader
 
     def describe(self, head: PageHead, *, shown: bool = False) -> None:
@@ -229,7 +208,7 @@ class Engine:
             self.event_loop.wake()
 
     def add_turns(self, count: int = 1) -> None:
-        """Count turns that workers have to take. The calling thread makes sure that one of them looks."""
+        # The calling thread makes sure that a worker looks.
         self.waiting += count
 
     def remove_turns(self, count: int = 1) -> None:
@@ -300,26 +279,19 @@ class Engine:
             workers.wake_one()
 
     def release_to_user(self) -> None:
-        """Release the lock before user code runs, and wake a worker for work that is left."""
         self.progressed()
         self.lock.release()
 
     def emit_mark(self, node: Node) -> None:
-        """Pass the end of an epoch on."""
         self.epochs.passes(node.counters)
         if node.next is None and (found := self.failure_at_end()) is not None:
             where, failure = found
             # Nothing of a later epoch may follow in the place of the mark.
             self.fail(where, None, failure, cut_off=node)
         elif node.next is None:
-            self.mark_in_sink()
+            self.sink.put_mark()
         else:
             self.emit(node, MARK)
-
-    def mark_in_sink(self) -> None:
-        """Put the end of an epoch in front of the consumer."""
-        self.sink.put_mark(MARK)
-        self.ends.passes()
 
     def drop_deferred(self) -> None:
         """Drop objects that were taken out of queues, without the lock. Called and returns with the lock held."""
@@ -331,8 +303,7 @@ class Engine:
 
     @property
     def epochs_read(self) -> int:
-        """How many epochs the consumer has seen the end of."""
-        return self.ends.read
+        return self.sink.epochs_read()
 
     def has_pulled(self) -> bool:
         """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
@@ -361,7 +332,7 @@ class Engine:
 
     def number_epochs(self, first: int, *, resumed: bool) -> None:
         """Number the epochs from another number on. Called before the start."""
-        self.ends.begin_at(first)
+        self.sink.number_epochs(first)
         self.resumed = resumed
         for source in self.sources:
             source.passes.restore([], first)
@@ -369,11 +340,9 @@ class Engine:
     def resume(self, epochs_read: int, *, out_of_order_before: int = 0) -> None:
         """Continue an earlier run, which may have delivered some items of the first epoch.
 
-        Args:
-            epochs_read: How many epochs the consumer has seen the end of.
-            out_of_order_before: The epochs below this number were begun by a run that did not keep their order.
+        It had not kept the order of the epochs below ``out_of_order_before``.
         """
-        self.ends.begin_at(epochs_read)
+        self.sink.number_epochs(epochs_read)
         self.out_of_order_before = out_of_order_before
         self.resumed = True
         begun = [sum(each.epoch >= epochs_read for each in source.passes.known()[0]) for source in self.sources]
@@ -406,15 +375,7 @@ class Engine:
     def report(
         self, node: Node, attempt: Attempt, error: Exception, count: int, callback: OnFailure | None = None
     ) -> None:
-        """Record a failed item, log it, and call the user's callback. Called without the lock.
-
-        Args:
-            node: The stage that gives the item up.
-            attempt: The last attempt.
-            error: The exception that it raised.
-            count: How many items of this stage have failed so far, this one included.
-            callback: The stage's ``on_failure``.
-        """
+        """Record and log an item that its stage gives up, the ``count``-th, and tell the user. Called without lock."""
         if self.failures.teller is not None:
             self.failures.teller(node, attempt, error)
             return
@@ -429,12 +390,7 @@ class Engine:
         )
         report_failed_item(item, error, count, callback)
 
-    def _timer_acted(self) -> None:
-        self.concluded()
-        self.drop_deferred()
-
     def mark_exited(self) -> None:
-        """Note that the interpreter's exit has stopped the pipeline, or no longer waits for its threads."""
         self.exited = True
 
     def mark_forked(self) -> None:
@@ -453,7 +409,6 @@ class Engine:
     # ---- threads ----
 
     def begin(self, now: float) -> None:
-        """Start the clocks."""
         self.started_at = now
         self.stores.begin()
         for source in self.sources:
@@ -484,9 +439,6 @@ class Engine:
             if self.stopping:
                 self.event_loop.stop_or_wake()
         return self.event_loop
-
-    def _needs_ops(self) -> bool:
-        return not self.is_over() or any(node.awaits_calls() for node in self.nodes)
 
     def let_go(self) -> list[Any]:
         """Forget the function that makes the event loop: it holds the user's hooks and background tasks."""
@@ -540,7 +492,6 @@ class Engine:
         return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
 
     def finish(self) -> None:
-        """Note that no more items will come, and tell all threads."""
         if self.done:
             return
         if (found := self.failure_at_end()) is not None:
@@ -571,13 +522,9 @@ class Engine:
     def fail(
         self, where: Node | Source, root: Root | None, error: BaseException, *, cut_off: Node | Source | None = None
     ) -> None:
-        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
+        """End the pipeline because a part failed, on an item if it has a root: what is downstream finishes its work.
 
-        Args:
-            where: The part that failed.
-            root: The item's origin that it failed on, if it was an item.
-            error: The exception.
-            cut_off: The last stage that is given up, if it is not ``where``.
+        ``cut_off`` is the last part that is given up, if it is not the one that failed.
         """
         origin = None if root is None else partial(self.lineage.describe, root)
         self.failures.add_stage(where.name, where.info, origin, error)

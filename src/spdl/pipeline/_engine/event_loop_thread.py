@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
 from spdl.pipeline._declare.op import name_of
-from spdl.pipeline._engine.cancellation import await_end, end_cancellation, end_others, not_cancelled
+from spdl.pipeline._engine.cancellation import await_end, caught, end_others, not_cancelled
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child, start_workers
@@ -29,8 +29,6 @@ class Lifespan:
     Both run on the event loop. The pipeline does not end before they are left, so exceptions from there are reported.
     """
 
-    __slots__ = ("_contexts", "_entered", "ended", "leaving", "stage")
-
     def __init__(self, stage: Node | Source, contexts: Sequence[AbstractAsyncContextManager[None]]) -> None:
         self.stage = stage
         self._contexts = contexts
@@ -42,14 +40,14 @@ class Lifespan:
     async def enter(self) -> None:
         """Enter them in order. An exception from one fails the pipeline."""
         for context in self._contexts:
-            error = await _run(partial(self._enter, context))
+            error = await caught(partial(self._enter, context))
             if error is None:
                 continue
             if isinstance(error, asyncio.CancelledError) and self.stage.engine.is_over():
                 try:
                     raise error
                 finally:
-                    # As in `_run`.
+                    # As in `caught`.
                     del error
             self._fail(error)
             return
@@ -69,7 +67,7 @@ class Lifespan:
         """Leave in reverse order those that were entered, however the stage ended."""
         engine = self.stage.engine
         while self._entered:
-            error = await _run(partial(self._entered.pop().__aexit__, None, None, None))
+            error = await caught(partial(self._entered.pop().__aexit__, None, None, None))
             if error is not None:
                 # The others are left anyway.
                 self._fail(error)
@@ -83,46 +81,6 @@ class Lifespan:
         note_once(error, "Raised by a context manager around the stage's lifespan.")
         with engine.lock:
             engine.fail(self.stage, None, error)
-
-
-async def _run(step: Callable[[], Awaitable[object]]) -> BaseException | None:
-    """Take a step into a context manager or out of it, and return what it raises or cancels itself with."""
-    current = asyncio.current_task()
-    assert current is not None
-    before = current.cancelling()
-    error: BaseException | None = None
-    try:
-        await step()
-    except BaseException as raised:  # noqa: BLE001 - the consumer is told.
-        error = raised
-    if current.cancelling() > before:
-        error = await end_cancellation(current, before) or error
-    try:
-        return error
-    finally:
-        # Its traceback holds this frame, and the frame must not hold it.
-        error = None
-
-
-class RunningTasks:
-    """Starts, cancels and awaits the background tasks. All its methods run on the event loop thread."""
-
-    def __init__(self, factories: Sequence[BackgroundTaskFactory]) -> None:
-        self._factories = factories
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def begin(self) -> None:
-        """Start all tasks, and let each run to its first wait, so that even in a short pipeline it has begun."""
-        self._tasks = [asyncio.create_task(_run_task(factory), name=name_of(factory)) for factory in self._factories]
-        await asyncio.sleep(0)
-
-    def cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-    async def end(self) -> None:
-        """Wait for the cancelled tasks, but not for long."""
-        await await_end(self._tasks)
 
 
 async def _run_task(factory: BackgroundTaskFactory) -> None:
@@ -160,10 +118,11 @@ class EventLoopThread:
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         # The tasks that close a generator: they are not to be interrupted.
-        self.closing: set[asyncio.Task[Any]] = set()
+        self._closing: set[asyncio.Task[Any]] = set()
         # The tasks that serve a source.
         self._pulls: dict[asyncio.Task[None], AsyncSource] = {}
-        self._background: RunningTasks | None = None
+        # The background tasks that were started.
+        self._background: list[asyncio.Task[None]] = []
         # Tasks that wait for room; each looks for itself when woken.
         self._waiters: list[asyncio.Future[None]] = []
         self._woken = False
@@ -223,17 +182,17 @@ class EventLoopThread:
         task = asyncio.current_task()
         assert task is not None
         # One within hooks is closed by another one, which may be in the middle of being closed.
-        outermost = task not in self.closing
-        self.closing.add(task)
+        outermost = task not in self._closing
+        self._closing.add(task)
         try:
             await generator.aclose()
         finally:
             if outermost:
-                self.closing.discard(task)
+                self._closing.discard(task)
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
-        if task not in self.closing:
+        if task not in self._closing:
             task.cancel()
 
     def awaits_others(self) -> bool:
@@ -318,7 +277,6 @@ class EventLoopThread:
                 waiter.set_result(None)
 
     def _serve(self) -> None:
-        """Start what serves the stages, and what ends them. Called with the lock held."""
         for node in reversed(self._engine.nodes):
             if node.wants_room:
                 node.stop_wanting_room()
@@ -343,7 +301,7 @@ class EventLoopThread:
         # They hold the user's hooks and queues.
         self._lifespans = self._factories = ()
         self._leaving.clear()
-        self._background = None
+        self._background.clear()
         del main
         self._engine.lock.acquire()
         self._engine.letting_go.thread_ends()
@@ -357,8 +315,9 @@ class EventLoopThread:
                 self._pulls[self._spawn(source.serve(self))] = source
         # Also if a short pipeline has ended by itself, and was stopped afterwards.
         if self._factories and (engine.done or not engine.stopping):
-            self._background = RunningTasks(self._factories)
-            await self._background.begin()
+            self._background = [asyncio.create_task(_run_task(each), name=name_of(each)) for each in self._factories]
+            # Each runs to its first wait, so that even in a short pipeline it has begun.
+            await asyncio.sleep(0)
         with engine.lock:
             self.wake()
         await self._end.wait()
@@ -368,8 +327,8 @@ class EventLoopThread:
             self._ended = True
             arrivals, self._arrivals = self._arrivals, []
         drop_all([awaited for awaited, _ in arrivals])
-        if self._background is not None:
-            self._background.cancel()
+        for task in self._background:
+            task.cancel()
         for task in list(self._tasks):
             self.cancel(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -377,8 +336,8 @@ class EventLoopThread:
         self._leaving += [self._loop.create_task(lifespan.leave()) for lifespan in remaining]
         await asyncio.gather(*self._leaving)
         self._ending_others = True
-        if self._background is not None:
-            await self._background.end()
+        if self._background:
+            await await_end(self._background)
         await end_others()
         self._ending_others = False
         await self._loop.shutdown_asyncgens()

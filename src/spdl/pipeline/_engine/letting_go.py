@@ -14,8 +14,6 @@ from spdl.pipeline._world import RLock
 class DeferredDrops(list[Any]):
     """Objects that were taken out of the engine under its lock. The thread that releases the lock next drops them."""
 
-    __slots__ = ()
-
     def take(self) -> list[Any]:
         """Return the objects and forget them. Called with the lock held; the caller drops them without it."""
         taken = self.copy()
@@ -59,14 +57,8 @@ class LettingGo:
     """Counts the threads that may need the user's objects, and lets go of these after the last. Guarded by the lock.
 
     The engine's parts refer to each other, so only the cyclic collector would free them, and with them the source and
-    the ops, which may keep processes or files.
-
-    Args:
-        drops: Other objects that should be dropped without the lock.
-        needed: Returns whether code outside these threads needs the objects, or still may.
+    the ops, which may keep processes or files. ``needed`` tells whether code outside these threads needs the objects.
     """
-
-    __slots__ = ("_drops", "_holders", "_lock", "_needed", "_threads")
 
     def __init__(self, lock: RLock, drops: DeferredDrops, *, needed: Callable[[], bool]) -> None:
         self._lock = lock
@@ -93,10 +85,7 @@ class LettingGo:
     def call_ends(self) -> list[Any]:
         """Note that a call in a user's executor has ended, which may have outlasted all threads.
 
-        Called with the lock held.
-
-        Returns:
-            What should be dropped without it.
+        Called with the lock held. Returns what should be dropped without it.
         """
         unneeded = self.take_unneeded()
         if not unneeded:

@@ -23,7 +23,6 @@ _ids = itertools.count()
 
 
 def next_pipeline_id() -> int:
-    """Return the number of the pipeline that is built next."""
     return next(_ids)
 
 
@@ -44,11 +43,7 @@ def end_forked_child(engine: Engine, error: BaseException | None = None) -> NoRe
     """End this process, since nothing continues in it: a thread of the engine forked it, and has come back.
 
     A `SystemExit` ends it as it would end a program; its status is the child's. Nothing is flushed and no finalizer
-    runs: what they are about is the parent's.
-
-    Args:
-        engine: The engine.
-        error: The exception that user code raised in the child, if the engine has not recorded it as a failure.
+    runs: what they are about is the parent's. ``error`` is what user code raised, if the engine has not recorded it.
     """
     errors = [error, *(failure for _, failure in engine.failures.stages)]
     ends = next((found for error in errors if (found := _exit_in(error)) is not None), None)
@@ -116,10 +111,9 @@ def watch(engine: Engine) -> None:
 
 
 def end_threads(engine: Engine, seconds: float) -> list[Thread]:
-    """Ask the engine's threads to end and wait for them.
+    """Ask the engine's threads to end and wait for them; return those that still run ops after that time.
 
-    Returns:
-        Those that still run ops after ``seconds``. A thread that waits for the source is not among them.
+    A thread that waits for the source is not among them.
     """
     engine.request_stop()
     begin = monotonic()
@@ -144,7 +138,6 @@ def end_threads(engine: Engine, seconds: float) -> list[Thread]:
 
 
 def _threads_in_sources(engine: Engine) -> int:
-    """Return how many threads only a source keeps from ending."""
     pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
     # While an async source is awaited its thread is free for other work, which may be what does not end.
     return pulling + (engine.event_loop is not None and engine.event_loop.waits_for_source())
@@ -276,7 +269,6 @@ def _describe(engine: Engine) -> None:
 
 
 def start_workers(engine: Engine) -> None:
-    """Start the workers, and the threads of sources that have their own."""
     with engine.lock:
         threads = engine.workers.add_up_to(useful_workers(engine))
         dedicated = [source.dedicated.thread for source in engine.sources if source.dedicated is not None]
@@ -292,7 +284,6 @@ def start_workers(engine: Engine) -> None:
 
 
 def useful_workers(engine: Engine) -> int:
-    """Return how many workers the stages and sources have use for."""
     num_threads = engine.workers.num_threads
     useful = sum(node.concurrency for node in engine.ranked)
     # Each source may block, so each has a worker that counts as none of the ops'.
@@ -304,7 +295,6 @@ def useful_workers(engine: Engine) -> int:
 
 
 def set_concurrency(engine: Engine, node: Node, concurrency: int) -> None:
-    """Change how many items a stage may work on at once, and add threads if there are fewer."""
     if node.cancelled or node.finished or engine.is_over():
         return
     node.set_concurrency(concurrency)
@@ -315,14 +305,12 @@ def set_concurrency(engine: Engine, node: Node, concurrency: int) -> None:
 
 
 def set_num_threads(engine: Engine, num_threads: int) -> None:
-    """Change how many synchronous ops may run at once. If more run now, none starts until enough have ended."""
     if not engine.is_over():
         engine.workers.set_num_threads(num_threads)
         _apply(engine)
 
 
 def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None:
-    """Change how many items may wait in front of a stage, or, if it is None, to be read."""
     if engine.is_over():
         return
     for channel in [engine.sink] if node is None else node.inputs():
@@ -335,7 +323,6 @@ def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None
 
 
 def set_limits(engine: Engine, concurrency: Mapping[Node, int], num_threads: int, sink_capacity: int) -> None:
-    """Change several limits at once: of stages, the number of threads, and how many items may wait to be read."""
     if engine.is_over():
         return
     for node, slots in concurrency.items():

@@ -34,13 +34,10 @@ class Attempt(NamedTuple):
 
 
 class KeepsItems(Protocol):
-    """Knows when a user object has kept items past a result: `Kept` does."""
+    """Knows the last epoch in which a user object kept items past a result, here or in an earlier run; see `Kept`."""
 
-    def last_epoch(self) -> int | None:
-        """Return the number of the last epoch in which it did."""
-
-    def resume(self, last: int | None) -> None:
-        """Note what it was in an earlier run."""
+    def last_epoch(self) -> int | None: ...
+    def resume(self, last: int | None) -> None: ...
 
 
 class Node:
@@ -74,7 +71,7 @@ class Node:
         "wants_room",
     )
 
-    # Its name in messages; the plan sets it.
+    # Its name in messages.
     info: StageInfo
     # True for declared stages; nodes that carry items between stages are not declared.
     is_stage = True
@@ -141,11 +138,9 @@ class Node:
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
-        """Set its name in messages."""
         self.info = info
 
     def take_column(self, column: int) -> None:
-        """Set the column of the page in which threads note that they run the op."""
         self.column = column
 
     # ---- connecting it, and changing its limits ----
@@ -158,7 +153,6 @@ class Node:
         self.counters.read_from(channel.counters)
 
     def write_to(self, channel: Channel, following: Node | None) -> None:
-        """Put results into a channel that ``following`` takes them from, or, if it is None, the consumer."""
         self.output = channel
         self.next = following
 
@@ -167,17 +161,14 @@ class Node:
         return self.order is not None or not self.overtaking
 
     def inputs(self) -> list[Channel]:
-        """Return the channels that it takes from."""
         return [self.input]
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Change how many items it may work on at once."""
         self.concurrency = concurrency
         if concurrency > 1:
             self.may_overtake()
 
     def may_overtake(self) -> None:
-        """Note that items may overtake each other in it, now or later in this run."""
         self.overtaking = True
 
     def count_bytes(self) -> None:
@@ -186,7 +177,6 @@ class Node:
         self.plain = False
 
     def begin(self, now: float) -> None:
-        """Start the clocks when the pipeline starts."""
         self.counters.begin(now)
         self.output.counters.begin(now)
 
@@ -263,15 +253,11 @@ class Node:
 
         Args:
             root: The origin of the item in hand. None takes the first one of the queue.
-            hand: Where the result stays if the next stage can take it at once.
-
-        Returns:
-            The origin of the result that is in hand; None if there is none.
+            hand: Where the result stays if the next stage can take it at once. The origin is returned then.
         """
         raise NotImplementedError
 
     def wants_server(self) -> bool:
-        """Return whether the event loop should start a `serve` now. Called with the lock held."""
         return False
 
     async def serve(self) -> None:
@@ -296,11 +282,9 @@ class Node:
         return self.concurrency
 
     def under_way(self) -> int:
-        """Return how many of the slots in use hold an item whose result needs a place."""
         return self.running
 
     def slots_in_use(self) -> int:
-        """Return on how many items it works, wherever that is."""
         return self.running
 
     def in_ops(self) -> int:
@@ -326,7 +310,6 @@ class Node:
     # ---- taking items ----
 
     def dequeue(self) -> Entry:
-        """Take the head of the queue."""
         feeder = self.feeders[0]
         if feeder.wants_room:
             feeder.room_made()
@@ -337,7 +320,6 @@ class Node:
         return queue.popleft()
 
     def at_mark(self) -> bool:
-        """Return whether the end of an epoch waits first."""
         return bool(self.queue) and self.queue[0] is MARK
 
     def pass_mark(self) -> None:
@@ -348,7 +330,6 @@ class Node:
         self.engine.emit_mark(self)
 
     def queued(self) -> int:
-        """Return how many items wait in front of it."""
         return len(self.queue)
 
     def capacity(self) -> int:
@@ -362,18 +343,15 @@ class Node:
         self.counters.item_taken(len(self.queue), excess, all_slots_taken=self.running >= self.concurrency)
 
     def slot_freed(self) -> None:
-        """Count an item less that is worked on."""
         self.running -= 1
         self.counters.slot_freed(len(self.queue))
 
     # ---- room, for stages that the event loop serves ----
 
     def want_room(self) -> None:
-        """Note that the event loop waits for room."""
         self.wants_room = True
 
     def stop_wanting_room(self) -> None:
-        """Note that the event loop looks for itself."""
         self.wants_room = False
 
     def room_made(self) -> None:
@@ -384,11 +362,9 @@ class Node:
     # ---- its end ----
 
     def is_finished(self) -> bool:
-        """Return whether nothing more will come out of it."""
         return self.finished
 
     def drained(self) -> bool:
-        """Return whether nothing is left in here."""
         return not self.queue and not self.running
 
     def end_input(self) -> bool:
@@ -396,7 +372,6 @@ class Node:
         return True
 
     def finish_stage(self, now: float) -> None:
-        """Note that nothing more will come out of it."""
         self.finished = True
         self.counters.end_wait(now)
 
@@ -450,5 +425,40 @@ class Node:
     # ---- what it has counted ----
 
     def task_record(self) -> TaskRecord:
-        """Return the counts of its tasks until now."""
         return self.counters.task_record() if self.has_tasks else NO_TASKS
+
+
+class JoiningNode(Node):
+    """A stage that takes items from several others, and has a queue for each."""
+
+    __slots__ = ("inlets",)
+
+    has_tasks = counts_gets = False
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine, name, None, concurrency=1)
+        self.inlets: list[Channel] = []
+
+    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
+        super().read_from(feeder, channel)
+        self.inlets.append(channel)
+
+    def inputs(self) -> list[Channel]:
+        return self.inlets
+
+    def keeps_order(self) -> bool:
+        return False
+
+    def queued(self) -> int:
+        return sum(len(inlet.entries) for inlet in self.inlets)
+
+    def drained(self) -> bool:
+        return not self.queued()
+
+    def discard(self) -> list[Any]:
+        dropped: list[Any] = [entry for inlet in self.inlets for entry in inlet.entries]
+        if not self.on_loop:
+            self.engine.remove_turns(len(dropped))
+        for inlet in self.inlets:
+            inlet.entries.clear()
+        return dropped

@@ -12,7 +12,6 @@ from spdl.pipeline._engine.channel import MARK, Channel, Entry
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import StageCounters
 from spdl.pipeline._report.page import IDLE
-from spdl.pipeline._state.lineage import Lineage
 from spdl.pipeline._state.passes import (
     Interruptible,
     Leg,
@@ -41,8 +40,6 @@ class SourceIdentity:
 
     A source with its own state compares that itself.
     """
-
-    __slots__ = ("_complete", "_known", "_source")
 
     def __init__(self, source: Any) -> None:
         self._known: dict[str, Any] = {"type": type(source).__qualname__}
@@ -97,8 +94,7 @@ class Puller(Protocol):
 
     thread: Thread
 
-    def wake(self) -> None:
-        """Make the thread look again. Needs no lock."""
+    def wake(self) -> None: ...
 
 
 class Source:
@@ -204,54 +200,34 @@ class Source:
         self.wants_room = False
 
     def identify(self, info: StageInfo) -> None:
-        """Set its name in messages."""
         self.info = info
 
     def write_to(self, channel: Channel, following: Node | None) -> None:
-        """Put items into the channel that ``following`` takes them from."""
         self.output = channel
         self.next_stage = following
 
     def take_column(self, column: int) -> None:
-        """Set the column of the page in which threads note that they pull the source."""
         self.column = column
 
     def dedicate(self, puller: Puller) -> None:
-        """Leave pulling to its own thread."""
         self.dedicated = puller
 
     def begin(self, now: float) -> None:
-        """Start the clocks when the pipeline starts."""
         self.output.counters.begin(now)
 
     # ---- the passes over the iterable ----
 
     def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
-        """Continue at the state of an earlier run, before anything is pulled.
-
-        Args:
-            passes: The passes that the consumer was not done with.
-            following: The number of the next pass.
-            resumption: The rest of them.
-        """
+        """Continue an earlier run, before anything is pulled: the passes that were left, and the next one's number."""
         self.passes.restore(passes, following)
         self.state_behind = resumption.state
         self.resumption = resumption
 
     def must_replay(self) -> bool:
-        """Return whether an earlier run has begun a pass that should continue."""
         return self.resumption is not None and self.resumption.goes_on()
 
-    def begin_pass(self, lineage: Lineage, epochs_read: int) -> Leg | None:
-        """Note that a pass begins. Needs no lock.
-
-        Args:
-            lineage: The lineage that will note its items.
-            epochs_read: How many epochs the consumer has seen the end of.
-
-        Returns:
-            What is left of it if an earlier run had begun it.
-        """
+    def begin_pass(self) -> Leg | None:
+        """Note that a pass begins, and return what is left of it if an earlier run had begun it. Needs no lock."""
         leg = None
         self.identity.note()
         if self.resumption is not None:
@@ -266,10 +242,11 @@ class Source:
             return leg
         self.unread = True
         state = self.own_state()
+        lineage = self.engine.lineage
         self.current = self.passes.begin(
             lineage.next_position(self.index),
             state,
-            epochs_read=epochs_read,
+            epochs_read=self.engine.epochs_read,
             lowest_out=lineage.lowest_out(self.index),
         )
         return None
@@ -278,13 +255,7 @@ class Source:
         if state is not None and has_state(self.iterable):
             self.iterable.load_state_dict(state)
 
-    def note_first(self, item: object) -> None:
-        """Note what the first item of a pass is."""
-        assert self.current is not None
-        self.current.note_first(item)
-
     def locate(self, position: int) -> tuple[int, int]:
-        """Return the epoch of an item that is in flight, and where in that pass it is. Needs no lock."""
         return self.passes.locate(position)
 
     def note_end(self) -> BaseException | None:
@@ -317,18 +288,15 @@ class Source:
         return self if self.has_place() else None
 
     def has_place(self) -> bool:
-        """Return whether there is a place for one more item."""
         following = self.next_stage
         if following is not None and following.slots_are_places:
             return following.has_place()
         return self.output.has_place()
 
     def in_ops(self) -> int:
-        """Return how many items are being pulled."""
         return int(self.pulling)
 
     def wants_worker(self) -> bool:
-        """Return whether an idle worker should be woken to pull it."""
         return bool(self.pullable()) and (self.engine.workers.permits > 0 or self.is_wanted_when_full())
 
     def is_wanted_when_full(self) -> bool:
@@ -345,13 +313,10 @@ class Source:
     # ---- pulling ----
 
     def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
-        """Pull one item. Called and returns with the lock held, which it releases in the meantime.
+        """Pull one item, and return its root; None if there is no item, or it is no longer wanted.
 
-        Args:
-            hand: An empty list, where it leaves the item: nothing else may keep that alive.
-
-        Returns:
-            The item's root; None if there is no item, or it is no longer wanted.
+        Called and returns with the lock held, which it releases in the meantime. The item is left in ``hand``, an empty
+        list: nothing else may keep it alive.
         """
         engine, counters = self.engine, self.counters
         self.pulling = True
@@ -381,7 +346,6 @@ class Source:
         engine.lock.acquire()
         counters.busy_seconds += end - begin
         self.pulling = False
-        # As `is_wanted` says, without a call.
         if hand and self.is_wanted():
             counters.emitted += 1
             if self.takes_long or counters.busy_seconds > _SHORT * counters.emitted:
@@ -408,7 +372,7 @@ class Source:
             self.run_out()
 
     def _take_first(self, hand: list[Any]) -> None:
-        leg = self.begin_pass(self.engine.lineage, self.engine.epochs_read)
+        leg = self.begin_pass()
         if leg is not None:
             self.iterator = ResumedIterator(self.iterable, leg)
             self.again = self._admit_again
@@ -420,7 +384,8 @@ class Source:
         if not self.engine.stopping:
             hand.append(next(self.iterator))
             if leg is None:
-                self.note_first(hand[0])
+                assert self.current is not None
+                self.current.note_first(hand[0])
 
     def _admit_again(self) -> int:
         """Return the root of an item that an earlier run had pulled, and admit the first one that it had not."""
@@ -437,11 +402,10 @@ class Source:
         counters = self.counters
         self.engine.page.rows[get_ident()][self.column] = now
         if self.pulled_at:
-            self.output.counters.put_timely(now - self.pulled_at, counters.weight)
+            self.output.counters.put_times.add(now - self.pulled_at, counters.weight)
             counters.choose_next_of(counters.emitted, now)
 
     def admit(self) -> int:
-        """Return the root of the item just pulled. Called with the lock held."""
         self.counters.emitted += 1
         return self.engine.lineage.admit(self.index)
 
@@ -458,7 +422,6 @@ class Source:
         return position * self.engine.lineage.sources + self.index
 
     def put(self, root: int, value: Any) -> None:
-        """Put the item just pulled in front of the first stage. Called with the lock held."""
         if self.engine.budget is not None:
             self.engine.budget.note(self.output, root, value)
         self._pass_on((root, value))
@@ -495,17 +458,15 @@ class Source:
         self.iterator = None
         if self.is_wanted() and self.unread:
             if self.next_stage is None:
-                self.engine.mark_in_sink()
+                self.engine.sink.put_mark()
             else:
                 self._pass_on(MARK)
 
     def run_out(self) -> None:
-        """Note that there is nothing left to pull or to close. Called with the lock held."""
         self.exhausted = True
         self.end()
 
     def end(self) -> None:
-        """Pull no more. Called with the lock held."""
         if not self.ended:
             self.ended = True
             self.engine.input_ends()
@@ -542,7 +503,6 @@ class Source:
             engine.fail(self, None, failure)
 
     def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them. Called with the lock held, when nothing runs any more."""
         kept = [self.iterable, self.iterator, self.identity.let_go()]
         self.iterable, self.iterator = (), None
         return kept
@@ -555,7 +515,6 @@ class Source:
         return True
 
     def is_finished(self) -> bool:
-        """Return whether nothing more will come."""
         # After a failure, or if it was given up, no thread waits for a source, which may block forever: what it
         # yields is discarded.
         return self.ended and (not self.pulling or self.unwanted or bool(self.engine.failures))
@@ -572,11 +531,9 @@ class Source:
     # ---- room ----
 
     def want_room(self) -> None:
-        """Note that the thread that pulls the source waits for room."""
         self.wants_room = True
 
     def stop_wanting_room(self) -> None:
-        """Note that the thread that pulls the source looks for room again."""
         self.wants_room = False
 
     def room_made(self) -> None:
@@ -589,11 +546,9 @@ class Source:
     # ---- what it has counted ----
 
     def busy_seconds(self, now: float) -> float:
-        """Return the time that pulls have taken, the current one included."""
         return self.counters.busy_seconds + (max(0.0, now - self.pulling_since) if self.pulling else 0.0)
 
     def blocked_seconds(self, now: float) -> float:
-        """Return for how long there was no place for its next item."""
         return max(0.0, min(now, self.ended_at or now) - self.engine.started_at - self.busy_seconds(now))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from spdl._counted import bytes_of_thread
-from spdl.pipeline._engine.cancellation import current_task
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.source import Source
@@ -81,7 +80,6 @@ class AsyncSource(Source):
     __slots__ = ()
 
     async def serve(self, event_loop: EventLoop) -> None:
-        """Pull all items. This is the body of the task."""
         engine = self.engine
         failure: BaseException | None = None
         try:
@@ -106,7 +104,7 @@ class AsyncSource(Source):
         engine = self.engine
         if not self.is_wanted():
             return False
-        leg = self.begin_pass(self.engine.lineage, self.engine.epochs_read)
+        leg = self.begin_pass()
         # In a pass that an earlier run began, each item comes with its position.
         iterator: Any = aiter(self.iterable) if leg is None else resumed_async(self.iterable, leg)
         self.iterator = iterator
@@ -131,7 +129,8 @@ class AsyncSource(Source):
                     position, value = value
                 elif not begun:
                     begun = True
-                    self.note_first(value)
+                    assert self.current is not None
+                    self.current.note_first(value)
                 with engine.lock:
                     # Until then a budget of bytes expects the item.
                     self.pulling = False
@@ -152,14 +151,11 @@ class AsyncSource(Source):
         return ended and self.continuous and not self.ended
 
     async def _aclose(self, iterator: Any, event_loop: EventLoop) -> None:
-        task = current_task()
         self.closing = True
-        # A request to stop does not interrupt it, whether it comes before or now.
-        event_loop.closing.add(task)
         try:
-            await iterator.aclose()
+            # A request to stop does not interrupt it, whether it comes before or now.
+            await event_loop.close(iterator)
         finally:
-            event_loop.closing.discard(task)
             self.closing = False
 
     async def _place_in_front(self, event_loop: EventLoop) -> bool:

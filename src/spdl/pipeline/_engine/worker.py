@@ -24,7 +24,6 @@ _LOOK_AT_SINK = 1
 
 
 def publish(engine: Engine) -> None:
-    """Write the counters on the page. Called with the lock held."""
     engine.page.write(engine, perf_counter())
     if (sleeper := engine.page.sleeper) is not None:
         # The sleeping worker would report late what the caller begins next.
@@ -85,7 +84,6 @@ def _may_go_on(engine: Engine) -> bool:
 
 
 def serve(engine: Engine) -> None:
-    """The body of a worker thread."""
     workers = engine.workers
     engine.lock.acquire()
     engine.letting_go.thread_begins()
@@ -133,16 +131,10 @@ def _open_page(engine: Engine) -> None:
 
 
 def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> float:
-    """Run one item through as many stages as limits allow. Called and returns with the lock held.
+    """Run one item through as many stages as limits allow, and return when the last op ended.
 
-    Args:
-        engine: The engine.
-        node: The node to begin with: with the given item if ``root`` is not None, else with a turn of what waits there.
-        root: The item's origin.
-        hand: Holds the item, which is taken out of it: the caller must not keep it alive.
-
-    Returns:
-        When the last op ended.
+    Called and returns with the lock held. It begins with the item in hand, if ``root`` is its origin: the caller must
+    not keep it alive. Else it begins with a turn of what waits at the node.
     """
     workers = engine.workers
     workers.take_permit()
@@ -177,15 +169,9 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> flo
 
 
 def _pull(engine: Engine, source: Source, hand: list[Any]) -> float:
-    """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held.
+    """Pull one item with the token, and carry it on if its first stage is free. Called and returns with the lock held.
 
-    Args:
-        engine: The engine.
-        source: The source to pull.
-        hand: An empty list, through which the item goes.
-
-    Returns:
-        When the pull, or the last op, ended.
+    The item goes through ``hand``, an empty list. Returns when the pull, or the last op, ended.
     """
     root = source.pull(hand)
     if root is None:
@@ -249,14 +235,12 @@ def _clean_up(engine: Engine) -> bool:
 
 
 def leave(engine: Engine, *, is_last: bool) -> None:
-    """End the thread. Called with the lock held."""
     if engine.stopping:
         for node in engine.nodes:
             engine.drops.extend(node.discard())
         if is_last:
             for node in engine.nodes:
                 engine.reporter.stage_ended(node.counters)
-        if is_last:
             engine.page.remove()
     engine.page.leave(get_ident())
     engine.timer.end()

@@ -83,14 +83,9 @@ class QueueCounters:
         self.emptied_at = 0.0
 
     def begin(self, now: float) -> None:
-        """Start the clock when the pipeline starts."""
         self.got_at = now
 
     # ---- entries that come in ----
-
-    def put_timely(self, seconds: float, weight: int) -> None:
-        """Note how long a source's pull was put off because there was no place, standing for that many pulls."""
-        self.put_times.add(seconds, weight)
 
     def catch_up(self, excess: int, now: float) -> None:
         """Note how long those entries waited that have a place now, when that many still have none."""
@@ -109,11 +104,8 @@ class QueueCounters:
     def took(self, now: float, since: float, excess: int) -> None:
         """Note that an entry was taken that lay in the queue.
 
-        Args:
-            now: The time.
-            since: When the one before was taken. Between the two the queue was not empty from then on, or from when
-                something came into it.
-            excess: How many more entries wait now than have a place; negative if there are places left.
+        Since the one before was taken, or something came into it, the queue was not empty. ``excess`` is how many more
+        entries wait now than have a place.
         """
         self.occupied_seconds += now - max(since, self.filled_at)
         if self.late:
@@ -124,13 +116,7 @@ class QueueCounters:
         self.fill -= waiting
 
     def took_uncounted(self, now: float, excess: int, *, item: bool) -> None:
-        """Note that an entry was taken by a reader that does not note when it takes.
-
-        Args:
-            now: The time.
-            excess: How many more entries wait now than have a place.
-            item: Whether the reader counts neither its items nor its waits, and this was an item.
-        """
+        """Note that an entry was taken by a reader that does not note when, or, with ``item``, how long it waited."""
         since, self.got_at = self.got_at, now
         self.took(now, since, excess)
         if item:
@@ -138,12 +124,10 @@ class QueueCounters:
             self.taken += 1
 
     def awaited(self, seconds: float) -> None:
-        """Note how long an item was waited for. Needs no lock: readers of the sink share the sum."""
         self.get_seconds += seconds
         self.get_times.add(seconds)
 
     def choose_next(self, now: float) -> None:
-        """Choose the item whose wait is noted next."""
         self.weight = self.sampling.weight(now, self.taken)
         self.sample_at = self.taken + self.sampling.stride(self.weight) if self.weight > 1 else 0
 
@@ -158,7 +142,6 @@ class QueueCounters:
         self.filled_at = now
 
     def emptied(self, now: float) -> None:
-        """Note that the consumer took all there was. Needs no lock."""
         self.emptied_at = now
 
 
@@ -229,7 +212,6 @@ class StageCounters:
     # ---- waits ----
 
     def begin(self, now: float) -> None:
-        """Start the clock of waits when the pipeline starts."""
         self.waiting_since = now
 
     def wait(self, reason: int) -> None:
@@ -242,7 +224,6 @@ class StageCounters:
         self.waiting_since = now
 
     def end_wait(self, now: float) -> None:
-        """Add up the current wait, if there is one."""
         if self.waiting_since:
             self.waits[self.waiting_for] += now - self.waiting_since
             self.waiting_since = 0.0
@@ -256,19 +237,14 @@ class StageCounters:
         return waits
 
     def read_from(self, queue: QueueCounters) -> None:
-        """Take the counters of the queue that the stage reads."""
         self.queue = queue
 
     # ---- items ----
 
     def item_taken(self, waiting: int, excess: int | None, *, all_slots_taken: bool) -> None:
-        """Note that an item was taken.
+        """Note that an item was taken, with that many left in the queue.
 
-        Args:
-            waiting: How many entries are left in the queue.
-            excess: How many more that is than have a place; negative if there are places left. None if the item did not
-                lie in the queue.
-            all_slots_taken: Whether the stage has no free slot any more.
+        ``excess`` is how many more these are than have a place; None if the item did not lie in the queue.
         """
         now = perf_counter()
         queue = self.queue
@@ -288,29 +264,16 @@ class StageCounters:
             self.waiting_since = now
 
     def slot_freed(self, waiting: int) -> None:
-        """Note that a slot is free again, and how many items wait for one."""
         if not self.waiting_since and not waiting:
             self.waiting_for = STARVED
             self.waiting_since = perf_counter()
 
     def mark_taken(self, waiting: int, excess: int) -> None:
-        """Note that what was taken from the queue is the end of an epoch, and counts as no item.
-
-        Args:
-            waiting: How many entries lay there.
-            excess: How many more wait now than have a place.
-        """
+        """Note that what was taken from the queue, of that many, is the end of an epoch, and counts as no item."""
         now = perf_counter()
         self.queue.uncount(waiting)
         self.queue.took(now, self.got_at, excess)
         self.got_at = now
-
-    def note_get(self, now: float, weight: int) -> None:
-        """Note how long a free slot has waited for the item that is taken now, and claim the measurement."""
-        if weight > 1:
-            # The next one is chosen when this one has ended.
-            self.sample_at += AT_LEAST_ONE_OF
-        self._note_wait(now, weight)
 
     def _note_wait(self, now: float, weight: int) -> None:
         waited = 0.0
@@ -328,7 +291,7 @@ class StageCounters:
         if not self.got_at and self.weight > 1:
             self.got_at = now
             return
-        self.note_get(now, self.weight)
+        self._note_wait(now, self.weight)
         self.choose_next(now)
         self.got_at = now if self.weight == 1 else 0.0
 
@@ -359,7 +322,7 @@ class StageCounters:
             self.choose_next(now)
 
     def choose_next(self, now: float) -> None:
-        """Choose the task that is measured next: the quicker they follow each other, the fewer are measured."""
+        """Choose the task that is measured next."""
         self.choose_next_of(self.completed + self.steps, now)
 
     def choose_next_of(self, count: int, now: float) -> None:
@@ -377,10 +340,7 @@ class StageCounters:
     def succeeded(self, seconds: float) -> None:
         """Add up the time of a task whose CPU time was not measured."""
         self.busy_seconds += seconds
-        if seconds >= SHORT:
-            self.times.add(seconds)
-        elif self.completed + self.steps >= self.sample_at:
-            self.note_task(seconds, self.weight, perf_counter())
+        self.note_success(seconds)
 
     def did_not_succeed(self, seconds: float) -> None:
         """Add up the time of a task that raised, or of a call that is not a task."""
@@ -389,11 +349,9 @@ class StageCounters:
         self.other_seconds += seconds
 
     def ran_on_loop(self, seconds: float) -> None:
-        """Note that so much of the time in ops was the event loop's, and no worker's."""
         self.awaited_seconds += seconds
 
     def add_worker_time(self, seconds: float) -> None:
-        """Add up how long a worker was in an op, if that is counted apart from the stage's own time."""
         self.busy_seconds += seconds
 
     def add_cpu(self, seconds: float, cpu: float, weight: int = 1) -> None:
@@ -408,7 +366,6 @@ class StageCounters:
         self.bytes_read += bytes_read
 
     def task_record(self) -> TaskRecord:
-        """Return what was counted of the stage's tasks until now."""
         seconds = self.busy_seconds - self.other_seconds
         return TaskRecord(self.completed + self.steps, self.failed + self.retried, seconds, self.times.counts.copy())
 
@@ -440,18 +397,14 @@ class StoreCounts:
 class StoresMeanwhile:
     """Compares what the stores have counted at the beginning and at the end."""
 
-    __slots__ = ("_after", "_before")
-
     def __init__(self) -> None:
         self._before: dict[int, Counted] | None = None
         self._after: dict[int, Counted] | None = None
 
     def begin(self) -> None:
-        """Note what has been counted before."""
         self._before = counted_now()
 
     def end(self) -> None:
-        """Count no further. It takes no lock."""
         self._after = counted_now()
 
     def counts(self) -> tuple[StoreCounts, ...]:

@@ -30,7 +30,6 @@ _FRAMES = 100
 
 
 def message_of(error: BaseException) -> str:
-    """The exception's message, shortened."""
     try:
         return shorten(str(error), MESSAGE_CHARACTERS)
     except BaseException as broken:  # noqa: BLE001 - what describes the failure must not replace it.
@@ -46,7 +45,6 @@ def type_and_message(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The formatted traceback."""
     return _formatted(error) or f"{type_and_message(error)}\n(its traceback cannot be shown)"
 
 
@@ -71,15 +69,9 @@ def _last_frames(error: BaseException) -> tuple[TracebackType | None, bool]:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Leave the middle of a text out that is longer than that many characters."""
     half = characters // 2
     left_out = len(text) - 2 * half
     return text if left_out <= 0 else f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
-
-
-def annotate(error: BaseException, stage: str, origin: str | None) -> None:
-    """Write the stage, and the source item if there is one, into the exception's notes, once."""
-    note_once(error, f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}")
 
 
 def note_once(error: BaseException, note: str) -> None:
@@ -105,7 +97,6 @@ def log_error(error: BaseException, message: str, *values: object) -> None:
 
 
 def on_one_line(error: BaseException) -> str:
-    """The exception's type and message, and where it was raised."""
     what = " ".join(shorten(type_and_message(error), MESSAGE_CHARACTERS).split())
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     return what + "".join(f" ({frame.filename}:{frame.lineno}:{frame.name})" for frame in frames)
@@ -218,8 +209,6 @@ def _show(item: object) -> str:
 class Quarantine:
     """The most recent failed items."""
 
-    __slots__ = ("_items",)
-
     def __init__(self) -> None:
         self._items: deque[FailedItem] = deque(maxlen=_REMEMBERED)
 
@@ -235,13 +224,7 @@ class Quarantine:
     ) -> FailedItem:
         """Write an item down. Runs the user's ``__repr__``, so it must be called without the engine's lock.
 
-        Args:
-            stage: The stage's name.
-            origins: The sources that the item comes from, and the positions there.
-            origin: The same in words.
-            item: The op's argument.
-            error: The exception that it raised.
-            attempts: How many times it was tried.
+        ``origins`` are the sources that it comes from and the positions there, and ``origin`` is the same in words.
         """
         failed = FailedItem(
             stage,
@@ -257,11 +240,9 @@ class Quarantine:
         return failed
 
     def adopt(self, failed: FailedItem) -> None:
-        """Take over what was written down in another process."""
         self._items.append(failed)
 
     def items(self) -> list[FailedItem]:
-        """The failed items, oldest first."""
         while True:
             try:
                 return list(self._items)
@@ -279,14 +260,11 @@ class Tally:
     Guarded by the engine's lock.
     """
 
-    __slots__ = ("_stages", "limit")
-
     def __init__(self, limit: MaxFailures) -> None:
         self.limit = limit
         self._stages: list[StageCounters] = []
 
     def add(self, stage: StageCounters) -> None:
-        """Count a stage's failures against this limit."""
         self._stages.append(stage)
 
     def verdict(self) -> str | None:
@@ -325,8 +303,6 @@ class EpochCounts:
     Stages nearer the source may be epochs ahead of the sink, so each is asked when the mark passes it.
     """
 
-    __slots__ = ("_before", "_passed", "_resumed")
-
     def __init__(self) -> None:
         # Of that many epochs, items may have come out or been dropped in an earlier run.
         self._resumed = 0
@@ -335,21 +311,15 @@ class EpochCounts:
         self._before: dict[StageCounters, _FailureCounts] = {}
 
     def resume(self, epochs: int) -> None:
-        """Note that an earlier run has begun the first epochs."""
         self._resumed = epochs
 
     def passes(self, stage: StageCounters) -> None:
-        """Note that a stage passes on the end of an epoch."""
         self._passed.setdefault(stage, deque()).append(_counts_of(stage))
 
     def failure(self, stages: Sequence[tuple[str, StageCounters]], quarantine: Quarantine) -> RuntimeError | None:
         """Return what to raise at the end of the run, or of the epoch that has reached the sink, if every item failed.
 
         A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
-
-        Args:
-            stages: The names and counters of all stages, the last one at the sink.
-            quarantine: The failed items.
         """
         culprit, failed, others = None, 0, 0
         last = stages[-1][1] if stages else None
@@ -378,15 +348,9 @@ class EpochCounts:
 class FailureCollector:
     """The failures of one run. The lists only grow until `let_go`; they are guarded by the engine's lock.
 
-    Attributes:
-        stages: The name of each failed stage and what it raised, in the order of the failures.
-        tally: The failed items of the stages without their own limit.
-        quarantine: The most recent failed items.
-        teller: In a worker, the function that reports a failed item to the parent, which knows its position; it is
-            called with the stage, the last attempt and the exception.
+    In a worker, the teller reports a failed item to the parent, which knows its position: it is called with the stage,
+    the last attempt and the exception.
     """
-
-    __slots__ = ("_notes", "quarantine", "stages", "tally", "teller")
 
     def __init__(self, max_failures: MaxFailures) -> None:
         self.stages: list[tuple[str, BaseException]] = []
@@ -404,17 +368,12 @@ class FailureCollector:
         self.teller = teller
 
     def add(self, name: str, error: BaseException) -> None:
-        """Note that a stage, or the engine itself, has failed."""
         self.stages.append((name, error))
 
     def add_stage(self, name: str, info: object, origin: Callable[[], str] | None, error: BaseException) -> None:
         """Note that a stage has failed.
 
-        Args:
-            name: The stage's name.
-            info: Its name in messages.
-            origin: Returns the source item in words, if there is one. It may take long, so the consumer calls it.
-            error: The exception that the stage raised.
+        ``origin`` returns the source item in words, if there is one. It may take long, so the consumer calls it.
         """
         self._notes.append(partial(_annotate, error, str(info), origin))
         self.add(name, error)
@@ -441,7 +400,7 @@ class FailureCollector:
 
 
 def _annotate(error: BaseException, stage: str, origin: Callable[[], str] | None) -> None:
-    annotate(error, stage, None if origin is None else origin())
+    note_once(error, f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin()}")
 
 
 # A stage that fails on every item of a large dataset must not drown the log: each stage's first failures are
@@ -450,15 +409,10 @@ _LOGGED_IN_FULL = 10
 
 
 def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
-    """Log an item that is dropped, and tell the user's callback. Must be called without the engine's lock.
+    """Log an item that is dropped, the ``count``-th of its stage, and call the stage's ``on_failure``.
 
-    The item is lost already and the rest must continue, so exceptions of log handlers and the callback are only logged.
-
-    Args:
-        item: The item that failed.
-        error: The exception that the op raised.
-        count: How many items of this stage have failed so far, this one included.
-        callback: The stage's ``on_failure``.
+    Must be called without the engine's lock. The item is lost already and the rest must continue, so exceptions of log
+    handlers and the callback are only logged.
     """
     try:
         if count <= _LOGGED_IN_FULL:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._world import Lock, get_native_id, perf_counter
 
 if TYPE_CHECKING:
-    from spdl.pipeline._report.page_file import PageFile, RequestWatch
+    from spdl.pipeline._report.page_file import PageFile
 
 # The column, before the rows, with the time at which a consumer began to wait; 0 if none waits.
 CONSUMER = 0
@@ -50,12 +50,10 @@ class Page:
         spare: A row that is not read.
     """
 
-    __slots__ = ("_consumer", "_file", "_free", "_watch", "due", "flushing", "rows", "sleeper", "spare")
-
-    def __init__(self, columns: int, file: PageFile | None = None, watch: RequestWatch | None = None) -> None:
+    def __init__(self, columns: int, file: PageFile | None = None, look: Callable[[], None] | None = None) -> None:
         self._file = file
         # Looks whether those who read the page want more.
-        self._watch = watch
+        self._look = look
         self.spare = memoryview(bytearray(8 * columns)).cast("d")
         self.rows = _Rows(self.spare)
         self._consumer = self.spare[:1] if file is None else file.consumer
@@ -65,17 +63,15 @@ class Page:
         self.sleeper: Lock | None = None
 
     def write(self, engine: object, now: float) -> None:
-        """Write the engine's current counters."""
         if self._file is None:
             return
         self._file.write_counters(engine, now)
         end = perf_counter()
         self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
-        if self._watch is not None:
-            self._watch.look()
+        if self._look is not None:
+            self._look()
 
     def enter(self, thread: int) -> memoryview[float]:
-        """Return the row of a thread that begins, which is the current one and has that identity."""
         if not self._free:
             return self.spare
         row = self.rows[thread] = self._free.pop()
@@ -105,9 +101,7 @@ class Page:
     def set_flushing(self, *, flushing: bool, sleeper: Lock | None = None) -> None:
         """Note whether a thread that is idle will write the counters when they are due.
 
-        Args:
-            flushing: Whether it will.
-            sleeper: Its gate, if it will not do so soon. Then they are due as soon as another thread does anything.
+        With its gate, it will not do so soon, and they are due as soon as another thread does anything.
         """
         self.flushing = flushing
         self.sleeper = sleeper
@@ -119,7 +113,6 @@ class Page:
         self._consumer[0] = since
 
     def consumer_waits_since(self) -> float:
-        """Return since when a consumer waits; 0 if none does."""
         return self._consumer[0]
 
     def remove(self) -> None:
@@ -136,7 +129,6 @@ class Page:
 
 
 def no_page(columns: int) -> Page:
-    """Return the page of a pipeline that cannot be watched, with rows of `columns` columns."""
     return Page(columns)
 
 
@@ -192,10 +184,6 @@ class LoaderArguments:
     source_several: str = ""
     on_demand: bool = False
     idle: str = ""
-
-    def pack(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any]) -> LoaderArguments:

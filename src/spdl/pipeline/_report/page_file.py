@@ -22,7 +22,7 @@ import os
 import signal
 import stat
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from struct import Struct
@@ -96,14 +96,7 @@ _FLOAT = 8
 
 
 class Layout(NamedTuple):
-    """The layout of the page of a pipeline.
-
-    Attributes:
-        text: How many bytes the text of the head has.
-        sources: How many sources there are.
-        stages: How many stages.
-        rows: How many rows there are for threads.
-    """
+    """The layout of a page: bytes of text in its head, numbers of sources and stages, and of rows for threads."""
 
     text: int
     sources: int
@@ -112,12 +105,10 @@ class Layout(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """How many floats a row has."""
         return COLUMNS + self.sources + self.stages
 
     @property
     def values(self) -> int:
-        """How many floats a copy of the counters has."""
         return len(PIPELINE_VALUES) + self.sources * len(SOURCE_VALUES) + self.stages * len(STAGE_VALUES)
 
     @property
@@ -127,40 +118,31 @@ class Layout(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """How many floats that part has."""
         return 1 + self.rows * self.columns
 
     @property
     def copy_size(self) -> int:
-        """How many bytes a copy has."""
         return COPY.size + _FLOAT * self.values + _AFTER
 
     def copy_at(self, number: int) -> int:
-        """Return where the copy with a number is."""
         return self.threads_at + _FLOAT * self.threads + number % 2 * self.copy_size
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
         return self.copy_at(1) + self.copy_size
 
 
 def checksum(number: int, payload: bytes) -> int:
-    """Return what the counters of a copy are checked by: they belong to its number, too."""
     return crc32(payload, number & 0xFFFFFFFF)
 
 
 class PageFile:
-    """The file of a page, mapped into this process.
+    """The file of a page, mapped into this process: a place for the time since which a consumer waits, and rows.
 
     The mapping ends with the last row that is not released, not before: a thread would write into what is not there.
-
-    Attributes:
-        consumer: The place of the time since which a consumer waits.
-        rows: The rows for threads.
     """
 
-    def __init__(self, path: Path, mapped: mmap.mmap, layout: Layout) -> None:
+    def __init__(self, path: Path, mapped: mmap.mmap, layout: Layout, head: bytes) -> None:
         self._path = path
         self._mapped = mapped
         self._layout = layout
@@ -170,13 +152,9 @@ class PageFile:
         self.consumer = floats[:1]
         columns = layout.columns
         self.rows = [floats[at : at + columns] for at in range(1, layout.threads, columns)]
-
-    def write_head(self, head: bytes) -> None:
-        """Write what never changes."""
-        self._mapped[: len(head)] = head
+        mapped[: len(head)] = head
 
     def write_counters(self, engine: object, now: float) -> None:
-        """Write an engine's current counters."""
         self.write(page_values(engine, now))
 
     def write(self, values: Sequence[float]) -> None:
@@ -188,19 +166,12 @@ class PageFile:
         self._mapped[at : at + len(copy)] = copy
 
     def remove(self) -> None:
-        """Remove the file. The memory stays until it is no longer used."""
         with contextlib.suppress(OSError):
             self._path.unlink()
 
 
 def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Path | None = None) -> PageFile | None:
-    """Make the file of a page.
-
-    Args:
-        name: Its name in the folder, without the suffix.
-        about: The content of the head in JSON.
-        rows: How many threads get a row.
-        folder: The folder to make it in; the default is `page_folder`.
+    """Make the file of a page, with a name without suffix, the content of its head, and rows for that many threads.
 
     Returns:
         The file; None if the system does not let us: a pipeline runs without a page as well.
@@ -217,8 +188,8 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
         if not is_private(folder):
             return None
         temporary.unlink(missing_ok=True)
-        page = PageFile(path, _map(temporary, layout.size), layout)
-        page.write_head(HEAD.pack(MAGIC, VERSION, checksum(0, text), len(text), layout.size) + text)
+        head = HEAD.pack(MAGIC, VERSION, checksum(0, text), len(text), layout.size) + text
+        page = PageFile(path, _map(temporary, layout.size), layout, head)
         temporary.rename(path)
     except (OSError, AttributeError):
         # No place, no permission, or a system without these functions.
@@ -280,22 +251,10 @@ def answer_by(function: Callable[[str], None]) -> None:
     _ANSWER.function = function
 
 
-class RequestWatch:
-    """Looks whether this process is asked.
-
-    Args:
-        path: Its path.
-    """
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: Path) -> None:
-        self._path = str(path)
-
-    def look(self) -> None:
-        """Look once. It takes a microsecond or two, and is done where the counters are written, not for each item."""
-        if os.access(self._path, os.F_OK) and (answer := _ANSWER.function) is not None:
-            answer(self._path)
+def look_for_request(path: str) -> None:
+    """Look whether this process is asked. It takes a microsecond or two, and is done where the counters are written."""
+    if os.access(path, os.F_OK) and (answer := _ANSWER.function) is not None:
+        answer(path)
 
 
 STACKS = ".stacks"
@@ -328,7 +287,9 @@ def enable_stacks() -> bool:
     try:
         # One that the program uses for something else keeps its meaning.
         caught = caught_signals(pid)
-        number = next(each for each in _signals() if not caught >> (each - 1) & 1)
+        # The real-time signals, without those at both ends, which debuggers and C libraries like.
+        signals = range(signal.SIGRTMAX - 1, signal.SIGRTMIN, -1)
+        number = next(each for each in signals if not caught >> (each - 1) & 1)
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o700)
         if not is_private(folder):
@@ -338,11 +299,6 @@ def enable_stacks() -> bool:
         return False
     _ENABLED.add(pid)
     return True
-
-
-def _signals() -> Iterator[int]:
-    # The real-time signals, without those at both ends, which debuggers and C libraries like.
-    yield from range(signal.SIGRTMAX - 1, signal.SIGRTMIN, -1)
 
 
 def caught_signals(pid: int) -> int:
@@ -397,16 +353,10 @@ _NOW = Struct("=d")
 
 
 def sweep(folder: Path | None = None) -> int:
-    """Remove what killed processes of this user have left in the folder of the pages.
+    """Remove what killed processes of this user have left in the folder of the pages; return how many files.
 
     Processes of other containers that share the folder are told apart by the namespace of their numbers. Whether one
     of these has ended is known by the lock that it has on its page.
-
-    Args:
-        folder: The folder, if not the user's.
-
-    Returns:
-        How many files were removed.
     """
     folder = page_folder() if folder is None else folder
     removed = 0
@@ -499,12 +449,10 @@ _ENGINES_LOCK = RenewedLock()
 
 
 def add_engine(engine: Any) -> None:
-    """Note a pipeline that was built."""
     with _ENGINES_LOCK:
         _ENGINES.add(engine)
 
 
 def engines() -> list[Any]:
-    """Return those that are left."""
     with _ENGINES_LOCK:
         return list(_ENGINES)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._world import RLock
 
@@ -44,12 +44,7 @@ class Sampling:
         self._state = 1
 
     def weight(self, now: float, count: int) -> int:
-        """Return how many events the next measured one stands for; 1 if all should be measured.
-
-        Args:
-            now: The time, on any clock.
-            count: How many events there were.
-        """
+        """Return how many events the next measured one stands for, after that many; 1 if all should be measured."""
         pace = (now - self._now) / max(1, count - self._count)
         self._now, self._count = now, count
         if pace >= SHORT or count < _ALL_OF_FIRST:
@@ -82,7 +77,6 @@ _MARGIN = 0.25
 
 
 def bin_of(seconds: float) -> int:
-    """The bin that a duration belongs to."""
     if seconds < _LEAST:
         return 0
     mantissa, exponent = frexp(min(seconds, _MOST))
@@ -104,29 +98,17 @@ class Histogram:
 
     def add(self, seconds: float, weight: int = 1) -> None:
         """Count a duration, standing for ``weight`` of them."""
-        if seconds < _LEAST:
-            self.counts[0] += weight
-            return
-        # As `bin_of` does, but in half of the time.
-        mantissa, exponent = frexp(seconds)
-        try:
-            self.counts[8 * exponent + int(mantissa * 16) + _OFFSET] += weight
-        except IndexError:
-            self.counts[-1] += weight
+        self.counts[bin_of(seconds)] += weight
 
     def add_all(self, counts: Sequence[int]) -> None:
-        """Count what another histogram has counted."""
         self.counts = [mine + others for mine, others in zip(self.counts, counts, strict=True)]
 
 
 def percentile(counts: Sequence[float], share: float) -> float:
-    """The duration that ``share`` of them do not exceed, with an error of at most 9.4 %; 0 if there are none.
+    """Return the duration that ``share`` of them do not exceed, with an error of at most 9.4 %; 0 if there are none.
 
-    As `numpy.percentile` by default, it interpolates between the two durations that lie around that place.
-
-    Args:
-        counts: As in `Histogram.counts`, or the difference of two of these. Counts may be estimates and no integers.
-        share: 0 to 1.
+    As `numpy.percentile` by default, it interpolates between the two durations that lie around that place. Counts are
+    those of `Histogram.counts`, the difference of two of these, or estimates.
     """
     ends = list(accumulate(counts))
     if not ends or ends[-1] <= 0:
@@ -205,13 +187,9 @@ class TaskPerfStats:
 
 
 class TaskRecord(NamedTuple):
-    """The counts until now.
+    """The tasks until now, the seconds of those that did not raise, and the histogram of their durations.
 
-    Attributes:
-        successes: Tasks that did not raise.
-        failures: Tasks that did.
-        seconds: The time that those without took together.
-        counts: The histogram of their durations: all long ones, and the short ones or some that stand for them.
+    It has all long durations, and the short ones or some that stand for them.
     """
 
     successes: int
@@ -220,7 +198,6 @@ class TaskRecord(NamedTuple):
     counts: Sequence[int]
 
     def since(self, earlier: TaskRecord) -> TaskPerfStats:
-        """Return the statistics of the time since an earlier record."""
         successes = self.successes - earlier.successes
         failures = self.failures - earlier.failures
         counts = _stretched([now - then for now, then in zip(self.counts, earlier.counts, strict=True)], successes)
@@ -233,11 +210,9 @@ class TaskRecord(NamedTuple):
         )
 
     def total(self) -> TaskPerfStats:
-        """Return the statistics of the time since the start."""
         return self.since(NO_TASKS)
 
     def line(self, name: str, earlier: TaskRecord | None, _began_at: float) -> str:
-        """Return the line on the time since an earlier record, or since the start."""
         return task_line(name, self.total() if earlier is None else self.since(earlier))
 
 
@@ -254,7 +229,6 @@ def _stretched(counts: list[int], total: int) -> list[float]:
 
 
 def task_line(name: str, stats: TaskPerfStats) -> str:
-    """The line on a stage's tasks."""
     return (
         f"[{name}]\tCompleted {stats.num_tasks:5d} tasks ({stats.num_failures:3d} failed). "
         f"Ave task time: {_duration(stats.ave_time)}. "
@@ -310,16 +284,9 @@ class QueuePerfStats:
 
 
 class QueueRecord(NamedTuple):
-    """The counts until now.
+    """What passed a queue until a time on the clock of `time.perf_counter`.
 
-    Attributes:
-        at: When that is, on the clock of `time.perf_counter`.
-        items: How many were taken out.
-        put_seconds: How long results waited for a place, all together.
-        put_counts: The histogram of these waits.
-        get_seconds: How long items were waited for, all together.
-        get_counts: The histogram of these waits, or of some of them.
-        occupied_seconds: How long something lay in the queue.
+    Results waited for a place (put), the reader waited for items (get), and something lay in the queue (occupied).
     """
 
     at: float
@@ -331,7 +298,6 @@ class QueueRecord(NamedTuple):
     occupied_seconds: float
 
     def since(self, earlier: QueueRecord) -> QueuePerfStats:
-        """Return the statistics of the time since an earlier record."""
         elapsed = max(0.0, self.at - earlier.at)
         items = self.items - earlier.items
         puts = [now - then for now, then in zip(self.put_counts, earlier.put_counts, strict=True)]
@@ -350,16 +316,13 @@ class QueueRecord(NamedTuple):
         )
 
     def total(self, began_at: float) -> QueuePerfStats:
-        """Return the statistics of the time since the start."""
         return self.since(QueueRecord(began_at, 0, 0.0, [0] * len(self.put_counts), 0.0, [0] * len(self.get_counts), 0))
 
     def line(self, name: str, earlier: QueueRecord | None, began_at: float) -> str:
-        """Return the line on the time since an earlier record, or since the start."""
         return queue_line(name, self.total(began_at) if earlier is None else self.since(earlier))
 
 
 def queue_line(name: str, stats: QueuePerfStats) -> str:
-    """The line on the queue after a stage."""
     return (
         f"[{name}_queue]\tProcessed {stats.num_items:5d} items in {_duration(stats.elapsed)} (QPS: {stats.qps:6.1f}) "
         f"Ave wait time: put: {_duration(stats.ave_put_time)}, get (by next stage): {_duration(stats.ave_get_time)}. "
@@ -388,25 +351,10 @@ class _Line(NamedTuple):
     level: int = logging.INFO
 
 
-class _StatsRecord(Protocol):
-    """The counts of a stage's tasks, or of a queue, up to some moment."""
-
-    def line(self, name: str, earlier: Self | None, began_at: float) -> str:
-        """Return the line on what was counted since an earlier record, or since the start."""
-
-
-_R = TypeVar("_R", bound=_StatsRecord)
-
-
-class _StatsReport(Generic[_R]):
+class _StatsReport:
     """The lines on a stage's tasks, or on the queue in front of a stage.
 
-    Args:
-        logger: The logger for them.
-        ends_with: The stage at whose end all was counted, or taken; None is the consumer.
-        name: The subject of the lines.
-        read: Returns what was counted until now.
-        interval: The seconds between lines; only the last one if it is not more than 0.
+    All was counted, or taken, when the stage ``ends_with`` ends; None is the consumer.
     """
 
     def __init__(
@@ -414,7 +362,7 @@ class _StatsReport(Generic[_R]):
         logger: logging.Logger,
         ends_with: StageCounters | None,
         name: str,
-        read: Callable[[], _R],
+        read: Callable[[], TaskRecord | QueueRecord],
         interval: float,
     ) -> None:
         self.logger = logger
@@ -423,16 +371,14 @@ class _StatsReport(Generic[_R]):
         self._ends_with = ends_with
         self._name = name
         self._read = read
-        self._last: _R | None = None
+        self._last: Any = None
 
     def lap(self, began_at: float) -> str:
-        """Return the line on what was counted since the last one."""
         record, last = self._read(), self._last
         self._last = record
         return record.line(self._name, last, began_at)
 
     def total(self, began_at: float) -> str:
-        """Return the line on all of it."""
         return self._read().line(self._name, None, began_at)
 
     def ends(self, stage: StageCounters | None) -> bool:
@@ -444,16 +390,10 @@ class _StatsReport(Generic[_R]):
 
 
 class Reporter:
-    """Notes under the engine's lock what should be logged, and logs it without.
+    """Notes under the engine's lock what should be logged, and logs it without. Without a listener, nothing is noted.
 
-    Without a listener, nothing is made ready.
-
-    Args:
-        lock: The engine's lock.
-        after: Has an action called after that many seconds, with the lock held. Called with the lock held.
+    ``after`` has an action called after that many seconds. It is called with the lock held, and calls with it.
     """
-
-    __slots__ = ("_after", "_began_at", "_lock", "_reports", "lines")
 
     def __init__(
         self,
@@ -463,7 +403,7 @@ class Reporter:
         self._lock = lock
         self._after = after
         self._began_at = 0.0
-        self._reports: list[_StatsReport[Any]] = []
+        self._reports: list[_StatsReport] = []
         # Lines that are ready to be logged.
         self.lines: list[_Line] = []
 
@@ -509,7 +449,6 @@ class Reporter:
         self.lines.append(_Line(_PIPELINE, text, logging.WARNING))
 
     def log(self) -> None:
-        """Log what is ready. Called without the lock."""
         if not self.lines:
             return
         with self._lock:

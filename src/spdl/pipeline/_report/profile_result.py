@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 
@@ -58,7 +59,6 @@ _SEVERAL_CORES = 1.4
 
 
 def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
-    """Return how a stage's ops share the GIL."""
     telling = sorted(filter(_tells, stats), key=lambda it: it.concurrency)
     alone = next((it for it in telling if it.concurrency == 1), None)
     together = [it for it in telling if it.concurrency > 1]
@@ -104,12 +104,8 @@ def cpu_share(alone: ProfileStats) -> float:
 
 
 def _rate(stats: ProfileStats) -> float:
-    return _results(stats) / stats.seconds
-
-
-def _results(stats: ProfileStats) -> int:
     # Ops may drop all their items, and generators may never end.
-    return max(stats.num_inputs, stats.num_outputs)
+    return max(stats.num_inputs, stats.num_outputs) / stats.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +211,11 @@ class ProfileResult:
         Ops whose `cpu_share` is less than a fifth wait. They take turns if no concurrency gives 1.5 times the
         results.
 
-        For other ops, the rule examines the measurement in which the ops would use three cores if they never held each
-        other up; for ops that do nothing but compute, this is a concurrency of 4. If they hold the GIL, about one
-        thread at a time can use a core. If they release it, about all threads use a core, or wait for one if there are
-        not enough. Let 0 be the first case and 1 the second. Below 0.3 the ops hold the GIL, provided that all
-        measurements at concurrencies above 1 have on average less than one runnable thread more than that at 1. From
-        0.6 on they release it.
-
-        A machine is busy with other work if even one op at a time waits for a core for a quarter of the time. Then only
-        two clear cases get a result: less than half a runnable thread more, and from 0.6 on for ops that do nothing but
-        compute. All others are unknown. Ops are also unknown if they would count as waiting with the time in which no
-        core was free, which is left out. If the system does not say how long threads waited for cores, ops that use 1.4
-        cores release the GIL, and others are unknown.
+        For other ops, it depends on how many threads are on a core, or wait for one, where the ops would use three
+        cores if they never held each other up: about one at a time if they hold the GIL, about all if they release it.
+        If even one op at a time waits for a core for a quarter of the time, the machine is busy, and only clear cases
+        get a result. If the system does not say how long threads waited for cores, ops that use 1.4 cores release the
+        GIL, and others are unknown.
         """
         return gil_use(self.stats)
 
@@ -239,9 +228,7 @@ class ProfileResult:
         return next((cpu_share(it) for it in self.stats if it.concurrency == 1), 0.0)
 
     def __str__(self) -> str:
-        rates = ", ".join(f"{it.qps:,.1f} at {it.concurrency}" for it in sorted(self.stats, key=_concurrency))
+        rates = ", ".join(
+            f"{it.qps:,.1f} at {it.concurrency}" for it in sorted(self.stats, key=attrgetter("concurrency"))
+        )
         return f"{self.name}: {rates} (results per second at concurrency); GIL: {self.gil}"
-
-
-def _concurrency(stats: ProfileStats) -> int:
-    return stats.concurrency

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from spdl.pipeline._world import Lock, current_thread
 
@@ -18,16 +18,10 @@ MAX_EVENTS = 200_000
 
 
 class Slice(NamedTuple):
-    """A stretch of time in which something was done on a track.
+    """A stretch of time, on the clock of `time.perf_counter`, in which something was done on a track.
 
-    Attributes:
-        track: The number of the track.
-        name: The activity: the name of a stage or source, or what the consumer did.
-        begin: When it began, on the clock of `time.perf_counter`.
-        end: When it ended.
-        pipeline: The number of the pipeline.
-        roots: The roots of the source items that it was about.
-        error: The type of what was raised, if anything was.
+    The name is that of a stage or source, or what the consumer did. The roots are of the source items that it was
+    about, and the error is the type of what was raised, if anything was.
     """
 
     track: int
@@ -57,13 +51,9 @@ class Count(NamedTuple):
 
 
 class Track:
-    """A row of slices that nest.
+    """A row of slices that nest, with the system's number of the thread that it shows, if it shows one.
 
-    Attributes:
-        number: Its number.
-        name: Its name.
-        thread_id: The system's number of the thread that it shows; None for a row that shows none.
-        open: The slices that have not ended.
+    ``open`` is the slice that has not ended.
     """
 
     __slots__ = ("name", "number", "open", "thread_id")
@@ -75,20 +65,14 @@ class Track:
         self.open: Open | None = None
 
     def begin(self, name: str, at: float, pipeline: int, roots: tuple[int, ...]) -> None:
-        """Note what happens from now on."""
         self.open = Open(name, at, pipeline, roots)
 
     def end(self) -> None:
-        """Note that nothing happens any more."""
         self.open = None
 
 
 class ThreadTrack(Track):
-    """The track of a thread.
-
-    Attributes:
-        roots: The roots of the item that the thread took last.
-    """
+    """The track of a thread, with the roots of the item that the thread took last."""
 
     __slots__ = ("roots",)
 
@@ -97,27 +81,22 @@ class ThreadTrack(Track):
         self.roots: tuple[int, ...] = ()
 
     def took(self, roots: tuple[int, ...]) -> None:
-        """Note the roots of the item that the thread has taken."""
         self.roots = roots
 
 
-class _OfThread(threading.local):
+class TrackOfThread(threading.local, Generic[T]):
     """Has another track for each thread."""
 
-    track: ThreadTrack | None = None
+    track: T | None = None
 
-    def keep(self, track: ThreadTrack) -> None:
+    def keep(self, track: T) -> None:
         self.track = track
 
 
 class Recorder:
     """Keeps the latest slices and counts of the pipelines that it is attached to. Any thread may call it.
 
-    Args:
-        max_events: How many slices it keeps, and how many counts. The oldest are dropped first.
-
-    Attributes:
-        closed: Whether it keeps nothing more.
+    It keeps ``max_events`` of each, and nothing more once it is closed.
     """
 
     def __init__(self, max_events: int) -> None:
@@ -125,24 +104,17 @@ class Recorder:
         self._counts: deque[Count] = deque(maxlen=max_events)
         self._lock = Lock()
         self._tracks: list[Track] = []
-        self._of_thread = _OfThread()
+        self._of_thread = TrackOfThread[ThreadTrack]()
         self._pipelines: dict[int, tuple[int, Callable[[], float | None]]] = {}
         self.closed = False
 
     # ---- what pipelines note ----
 
     def add_pipeline(self, pipeline: int, sources: int, ended_at: Callable[[], float | None]) -> None:
-        """Note what should be known of a pipeline.
-
-        Args:
-            pipeline: Its number.
-            sources: How many sources it has.
-            ended_at: Returns when it ended, and None as long as it runs.
-        """
+        """Note how many sources a pipeline has, and what returns when it ended, and None as long as it runs."""
         self._pipelines[pipeline] = sources, ended_at
 
     def thread(self) -> ThreadTrack:
-        """Return the track of the current thread."""
         track = self._of_thread.track
         if track is None:
             with self._lock:
@@ -152,24 +124,20 @@ class Recorder:
         return track
 
     def add_track(self, name: str) -> Track:
-        """Return a new track that shows no thread."""
         with self._lock:
             track = Track(len(self._tracks) + 1, name)
             self._tracks.append(track)
         return track
 
     def add(self, piece: Slice) -> None:
-        """Keep a slice."""
         if not self.closed:
             self._slices.append(piece)
 
     def count(self, queue: str, at: float, items: int) -> None:
-        """Keep how many items lay in a queue."""
         if not self.closed:
             self._counts.append(Count(queue, at, items))
 
     def close(self) -> None:
-        """Keep nothing more. Kept slices stay."""
         self.closed = True
 
     def is_full(self) -> bool:
@@ -184,7 +152,6 @@ class Recorder:
     # ---- what is made of it ----
 
     def tracks(self) -> Sequence[Track]:
-        """Return the tracks."""
         with self._lock:
             return list(self._tracks)
 
@@ -193,11 +160,9 @@ class Recorder:
         return _copied(self._slices)
 
     def counts(self) -> Sequence[Count]:
-        """Return the counts that were kept."""
         return _copied(self._counts)
 
     def position(self, pipeline: int, root: int) -> int:
-        """Return the position of an item in its source, from its root."""
         return root // self._pipelines[pipeline][0]
 
     def ended_at(self, pipeline: int) -> float | None:
@@ -226,7 +191,6 @@ class Lanes:
         return lane, self._tracks[lane]
 
     def give_back(self, lane: int) -> None:
-        """Note that a lane is free."""
         heapq.heappush(self._free, lane)
 
 

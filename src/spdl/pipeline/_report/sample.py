@@ -56,12 +56,8 @@ class Shown(NamedTuple):
 class _FieldRule(NamedTuple):
     """How a field of a sample is read, where it is found, and how it is shown.
 
-    Attributes:
-        read: An expression that is it, of a stage, a source or the engine (``it``), of the counters of the first two
-            (``counted``), and of the time (``now``). None where the counters have it by its name.
-        on_page: Whether the page has it.
-        is_total: Whether it only grows.
-        shown: How it is shown; None if only those show it that know it.
+    It is read by an expression of a stage, a source or the engine (``it``), of the counters of the first two
+    (``counted``), and of the time (``now``); by its name in the counters if that is None.
     """
 
     read: str | None
@@ -71,12 +67,10 @@ class _FieldRule(NamedTuple):
 
 
 def _total(read: str | None = None, *, on_page: bool = True, shown: Shown | None = None) -> Any:
-    """Declare what is added up since the start."""
     return field(default=0.0, metadata={"rule": _FieldRule(read, on_page, is_total=True, shown=shown)})
 
 
 def _now(read: str, *, on_page: bool = True, default: Any = 0.0, shown: Shown | None = None) -> Any:
-    """Declare what is so at the moment."""
     return field(default=default, metadata={"rule": _FieldRule(read, on_page, is_total=False, shown=shown)})
 
 
@@ -106,20 +100,12 @@ NOTHING = Counts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSample(Counts):
-    """The counts of a source since the start.
+    """The counts of a source since the start; see `Sample`.
 
     Example:
-        >>> import os, time
-        >>> from spdl.observe import find_pipelines
-        >>> from spdl.pipeline import PipelineBuilder
-        >>> endless = iter(int, 1)
-        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
-        ...     first = own.get_item()
-        ...     time.sleep(0.2)
-        ...     (pipeline,) = find_pipelines(os.getpid())
-        ...     (source,) = pipeline.observe().sources
-        >>> source.emitted >= 3, source.pulling_since
-        (True, 0.0)
+        >>> from spdl.observe import SourceObservation
+        >>> SourceObservation(emitted=12, busy_seconds=0.3).emitted
+        12
     """
 
     emitted: float = _total()
@@ -137,20 +123,12 @@ _WAIT = "Time with a free slot that waited for an item (input), for a place (out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample(Counts):
-    """The counts of a stage since the start, with the names and meanings of `spdl.pipeline.StageStatistics`.
+    """The counts of a stage since the start, with the meanings of `spdl.pipeline.StageStatistics`; see `Sample`.
 
     Example:
-        >>> import os, time
-        >>> from spdl.observe import find_pipelines
-        >>> from spdl.pipeline import PipelineBuilder
-        >>> endless = iter(int, 1)
-        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
-        ...     first = own.get_item()
-        ...     time.sleep(0.2)
-        ...     (pipeline,) = find_pipelines(os.getpid())
-        ...     (stage,) = pipeline.observe().stages
-        >>> stage.concurrency, stage.failed, stage.completed >= 3
-        (1.0, 0.0, True)
+        >>> from spdl.observe import StageObservation
+        >>> StageObservation(completed=12, failed=1).completed
+        12
     """
 
     completed: float = _total(
@@ -310,20 +288,12 @@ class Doing(Enum):
 
 
 class ThreadSample(NamedTuple):
-    """The activity of a thread that runs ops.
+    """The activity of a thread that runs ops; see `Sample`.
 
     Example:
-        >>> import os, time
-        >>> from spdl.observe import find_pipelines
-        >>> from spdl.pipeline import PipelineBuilder
-        >>> endless = iter(int, 1)
-        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
-        ...     first = own.get_item()
-        ...     time.sleep(0.2)
-        ...     (pipeline,) = find_pipelines(os.getpid())
-        ...     threads = pipeline.observe().threads
-        >>> [thread.part for thread in threads]
-        [None, None]
+        >>> from spdl.observe import ThreadObservation
+        >>> ThreadObservation(4095, part=None, since=1.5, identity=7, position=None, source=None, is_whole=True).thread
+        4095
     """
 
     thread: int
@@ -380,6 +350,9 @@ class Sample:
         ...     seen = pipeline.observe()
         >>> seen.sink_capacity, seen.delivered, seen.num_threads
         (2.0, 1.0, 1.0)
+        >>> (source,), (stage,), threads = seen.sources, seen.stages, seen.threads
+        >>> source.emitted >= 3, stage.completed >= 3, stage.failed, [thread.part for thread in threads]
+        (True, True, 0.0, [None, None])
     """
 
     now: float = _now(
@@ -523,14 +496,7 @@ PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES = (
 
 
 class ShownField(NamedTuple):
-    """A field that is shown.
-
-    Attributes:
-        name: Its name in samples.
-        statistic: Its name in the statistics.
-        shown: How it is shown.
-        is_total: Whether it only grows.
-    """
+    """A field that is shown, by its names in samples and in statistics, and whether it only grows."""
 
     name: str
     statistic: str
@@ -570,7 +536,6 @@ def _sources(engine: Any) -> list[Any]:
 
 
 def page_values(engine: Any, now: float) -> list[float]:
-    """Return what is written on the page. Called with the engine's lock held."""
     values: list[float] = [*_PIPELINE(engine, None, now)]
     for source in _sources(engine):
         values += _SOURCE(source, source.counters, now)
@@ -592,13 +557,7 @@ def sample_of(engine: Any, now: float) -> Sample:
 
 
 def sample_of_page(values: Sequence[float], sources: int, **threads: Any) -> Sample:
-    """Return what a page says.
-
-    Args:
-        values: What `page_values` has returned.
-        sources: How many sources there are.
-        threads: The page's facts about threads: fields of `Sample`.
-    """
+    """Return what a page says with the values of `page_values`; ``threads`` are fields of `Sample`."""
     first = len(PIPELINE_VALUES)
     behind = first + sources * len(SOURCE_VALUES)
     of_pipeline: dict[str, Any] = dict(zip(PIPELINE_VALUES, values[:first], strict=True))
@@ -622,14 +581,7 @@ def per_second(before: Counts, after: Counts, seconds: float) -> Counts:
 
 
 class Extract(NamedTuple):
-    """A stage's record as a worker tells it.
-
-    Attributes:
-        numbers: The counts, and the waits that belong to it.
-        bins: Those of the durations.
-        running: On how many items it works now.
-        slots: On how many it may work now.
-    """
+    """A stage's record as a worker tells it: the counts and waits, the bins of the durations, and its slots."""
 
     numbers: list[float]
     bins: list[int]
@@ -638,7 +590,6 @@ class Extract(NamedTuple):
 
 
 def extract(counters: StageCounters, running: int, slots: int) -> Extract:
-    """Return a worker's report on a stage."""
     waits = counters.waited(perf_counter())
     numbers = [*(getattr(counters, name) for name in TOLD), *waits]
     return Extract(numbers, counters.times.counts.copy(), running, slots)

@@ -35,15 +35,9 @@ class StageHead:
         copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
 
     Example:
-        >>> import os, time
-        >>> from spdl.observe import find_pipelines
-        >>> from spdl.pipeline import PipelineBuilder
-        >>> endless = iter(int, 1)
-        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
-        ...     first = own.get_item()
-        ...     stages = find_pipelines(os.getpid())[0].head.stages
-        >>> stages[0].name, stages[0].served_by, stages[0].feeders
-        ('str', 'threads', (0,))
+        >>> from spdl.observe import StageHead
+        >>> StageHead("str", "FunctionNode", "str", "threads", False, True, True, (0,)).served_by
+        'threads'
     """
 
     name: str
@@ -85,6 +79,8 @@ class PageHead:
         ...     head = find_pipelines(os.getpid())[0].head
         >>> head.pid == os.getpid(), head.sources
         (True, ('src',))
+        >>> [(stage.name, stage.served_by, stage.feeders) for stage in head.stages]
+        [('str', 'threads', (0,))]
     """
 
     pid: int
@@ -116,7 +112,6 @@ class PageHead:
 
 
 def declared_stages(head: PageHead) -> list[int]:
-    """Return the indices of the stages that the user has declared."""
     return [index for index, stage in enumerate(head.stages) if stage.declared]
 
 
@@ -138,7 +133,6 @@ def edges_of(head: PageHead) -> tuple[tuple[int, int], ...]:
 
 
 def pack_head(head: PageHead) -> dict[str, Any]:
-    """Return what JSON can hold."""
     return asdict(head)
 
 
@@ -148,8 +142,6 @@ def unpack_head(about: Mapping[str, Any]) -> PageHead:
     Raises:
         AttributeError, KeyError, OverflowError, TypeError, ValueError: If it is anything else.
     """
-    from spdl.pipeline._report.page import LoaderArguments  # noqa: PLC0415 - only who reads pages of others needs it.
-
     sources, stages, loader = about["sources"], about["stages"], about.get("loader")
     parts = len(sources) + len(stages)
     return PageHead(
@@ -349,14 +341,7 @@ setattr(PipelineStatistics, _SENTENCE, _MadeWhenRead(getattr(PipelineStatistics,
 def statistics_of(
     head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], bottleneck: Callable[[], str]
 ) -> PipelineStatistics:
-    """Return the statistics of a pipeline.
-
-    Args:
-        head: Its constant facts.
-        its: Its counts since the start.
-        stores: The counts of stores in the meantime.
-        bottleneck: Returns what limits it. It is called when that is read.
-    """
+    """Return the statistics of a pipeline. ``bottleneck`` is called when that is read."""
     elapsed = its.now - its.started_at if its.started_at else 0.0
     sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]
     stages = [_stage(head.stages[index].name, its.stages[index], elapsed, its.now) for index in declared_stages(head)]

@@ -18,12 +18,7 @@ _MOST = 15
 
 
 def region_thread_name(pipeline: int, column: int) -> str:
-    """Return the name of the thread that takes results out of a region's workers.
-
-    Args:
-        pipeline: The pipeline's number in the process.
-        column: The region's column on the page.
-    """
+    """Return the name of the thread that takes results out of a region's workers, from the region's column."""
     return f"spdl_r{column}_{pipeline}"[:_MOST]
 
 

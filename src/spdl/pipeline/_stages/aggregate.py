@@ -88,9 +88,9 @@ class GatheringNode(Node):
 class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No user code is involved, so it works under the lock."""
 
-    on_workers = False
-
     __slots__ = ("batch", "n", "offers", "regrouping")
+
+    on_workers = False
 
     def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
         super().__init__(engine, name, None, drop_last=drop_last)
@@ -166,7 +166,6 @@ class CollateNode(GatheringNode):
             self.offers = True
 
     def _regrouped(self, root: Root, value: Any) -> bool:
-        """Take an item for a batch of an earlier run, and pass that on if it is complete."""
         assert self.regrouping is not None
         self.counters.completed += 1
         found = self.regrouping.take(self.engine.lineage.record_of(root), root, value)
@@ -544,7 +543,6 @@ class AggregateNode(GatheringNode):
         self.conclude(call, result, failure)
 
     def conclude(self, call: AggregatorCall, result: Any, failure: BaseException | None) -> None:
-        """Handle the outcome of a call. Called with the lock held."""
         engine = self.engine
         self.slot_freed()
         self.counters.completed += call.accumulates

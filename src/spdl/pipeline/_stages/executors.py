@@ -68,11 +68,10 @@ class ExecutorNode(OpNode):
         function: Callable[..., Any],
         *values: Any,
     ) -> bool:
-        """Submit a call; the callback is called with the lock held. Called without the lock, returns with it.
+        """Submit a call, and return whether it was submitted. Called without the lock, returns with it.
 
-        Returns:
-            Whether it was submitted. An executor that refuses fails the pipeline. One of a pipeline that was asked to
-            stop is not asked.
+        The callback is called with the lock held. An executor that refuses fails the pipeline, and is not asked if that
+        was asked to stop.
         """
         engine = self.engine
         if engine.stopping:
@@ -333,10 +332,10 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
     is then that item's failure and not the pool's end.
     """
 
+    __slots__ = ("handed_over", "item_seconds", "max_handed_over", "processes", "returned")
+
     # A generator is run to its end where the op is: an item is one task, whatever comes of it.
     steps_are_tasks = False
-
-    __slots__ = ("handed_over", "item_seconds", "max_handed_over", "processes", "returned")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -384,7 +383,6 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
             self._send()
 
     def _batch(self) -> list[Attempt]:
-        """The items of the next hand-over."""
         # A deadline counts for each item, and no share of a hand-over is worth an idle process.
         share = 1 if self.timeout is not None else -(-self.concurrency // self.max_handed_over)
         size = max(1, min(share, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
@@ -541,10 +539,10 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     would begin what is less urgent. Several may be free at once, so each of them does, even if another one did.
     """
 
+    __slots__ = ("coming", "ranked")
+
     # The pool's thread takes the item.
     calls_op_itself = True
-
-    __slots__ = ("coming", "ranked")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -566,7 +564,6 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
 
     @called_elsewhere
     def _serve(self) -> None:
-        """Take turns in a thread of the pool's."""
         engine = self.engine
         begin = perf_counter()
         engine.lock.acquire()

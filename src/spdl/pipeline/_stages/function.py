@@ -81,17 +81,10 @@ class FunctionNode(OpNode):
             self.finish(attempt, hand.pop(0))
 
     def _call(self, hand: list[Any], root: Root, ticket: Ticket | None, number: int, watch: Watch | None) -> bool:
-        """Run the op on the item in hand. Called and returns with the lock held.
+        """Run the op on the item in hand, and return whether it has returned something. Else that is dealt with.
 
-        Args:
-            hand: The item. The op's result takes its place; the item follows if that stands for results to come.
-            root: Its origin.
-            ticket: Its ticket, if the stage is ordered.
-            number: The number of the attempt.
-            watch: The watch of the op's time.
-
-        Returns:
-            Whether the op has returned something. Else what became of it is dealt with.
+        Called and returns with the lock held. The op's result takes the item's place in ``hand``; the item follows if
+        the result stands for results to come.
         """
         engine, counters = self.engine, self.counters
         weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
@@ -175,15 +168,10 @@ class FunctionNode(OpNode):
         succeeded: bool,
         remains: tuple[object, ...] = (),
     ) -> None:
-        """Take the lock again after an op, and add up its time.
+        """Take the lock again after an op that has begun at a time of both clocks, and add up its time.
 
-        Args:
-            start: When it began.
-            cpu: The thread's CPU clock then, if it was read.
-            weight: How many ops it stands for; 0 if its CPU time is not measured.
-            watch: The watch of its time.
-            succeeded: Whether it was a task that did not raise.
-            remains: Its result or exception, and its generator if that has more results, if it has a watch.
+        It stands for ``weight`` ops; its CPU time is not measured if that is 0. What remains of it is its result or
+        exception, and its generator if that has more results.
 
         Raises:
             Abandoned: If the item was given up in the meantime, and the thread replaced.
@@ -213,10 +201,10 @@ class FunctionNode(OpNode):
 class DisaggregateNode(FunctionNode):
     """Passes on the elements of each item one by one."""
 
+    __slots__ = ()
+
     adjustable = False
     makes_items = False
-
-    __slots__ = ()
 
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, iter, 1, expand=True)
@@ -252,7 +240,6 @@ class AsyncNode(OpNode):
         self.serving = 0
 
     def ready(self) -> bool:
-        """Never: workers do not serve it."""
         return False
 
     def can_start(self) -> bool:
@@ -271,7 +258,6 @@ class AsyncNode(OpNode):
             super().finish(attempt, value)
 
     def has_turn(self) -> bool:
-        """Return whether a server would find something to do."""
         return bool(self.due) or self.can_start()
 
     def wants_server(self) -> bool:
@@ -283,7 +269,6 @@ class AsyncNode(OpNode):
         return True
 
     async def serve(self) -> None:
-        """The body of a server."""
         engine = self.engine
         lock, workers = engine.lock, engine.workers
         # Holds the remains of a finished item, which are dropped without the lock.
@@ -388,12 +373,7 @@ class _CallWithContext:
 
 
 def with_context(op: Callable[..., Any], name: str) -> Callable[[ItemWithContext], Any]:
-    """Return a function of an item with its context that calls an op, of the same kind as that.
-
-    Args:
-        op: The op.
-        name: The parameter that gets the context.
-    """
+    """Return a function of an item with its context that calls an op, of the same kind as that."""
     call = _CallWithContext(op, name)
     if any(map(iscoroutinefunction, bodies_of(op))):
 

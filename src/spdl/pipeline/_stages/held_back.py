@@ -10,7 +10,7 @@ from enum import Enum
 from functools import partial
 from logging import Logger, LoggerAdapter
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from spdl._check import show
@@ -57,9 +57,8 @@ def _two_methods(op: object) -> str:
 class HiddenStateCheck:
     """Checks after each result whether an aggregator holds what it did not hold before the first item.
 
-    Without ``held_back``, all that it can change must be known: its attributes, its class's attributes, and the
-    variables of other scopes and modules that its methods name. Of one that has it, only what is not whole items is
-    looked for.
+    Without ``held_back``, all its attributes and its class's must be known. Of one that has it, only what is not whole
+    items is looked for.
 
     Attributes:
         found: The thing that it seems to keep, as a part of a sentence; None as long as nothing was seen.
@@ -73,22 +72,16 @@ class HiddenStateCheck:
         self._before: dict[str, tuple[Any, Any]] | None = None
 
     def begin(self) -> None:
-        """Note what there is before the first item."""
         if self._before is None:
             self._before = {name: (_frozen(value), value) for name, value in _variables(self._op)}
 
     def let_go(self) -> list[Any]:
-        """Forget the aggregator, and return it and what it had."""
         dropped = [self._op, self._before]
         self._op = self._before = None
         return dropped
 
     def note_unproven(self, what: str) -> None:
-        """Note that a result does not show that each item comes once.
-
-        Args:
-            what: Which one, as a part of a sentence.
-        """
+        """Note what does not show that each item comes once, as a part of a sentence."""
         if self.found is None:
             self.found = (
                 f"cannot be resumed exactly: it keeps items past a result, and {what}. It must return lists of the "
@@ -97,11 +90,7 @@ class HiddenStateCheck:
             )
 
     def look(self, held: Iterable[object]) -> None:
-        """Look at the variables after a result.
-
-        Args:
-            held: The items that it says it keeps.
-        """
+        """Look at the attributes after a result, past which it says it keeps these items."""
         if self.found is not None:
             return
         before = self._before or {}
@@ -121,48 +110,16 @@ class HiddenStateCheck:
 
 
 def _variables(op: object) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of all that an aggregator may keep something in."""
-    for name, value in getattr(op, "__dict__", {}).items():
-        yield name, value
-        if isinstance(value, FunctionType) and value.__module__ == type(op).__module__:
-            yield from _outside(value)
+    """Yield the names and values of an aggregator's attributes, and of its class's."""
+    yield from getattr(op, "__dict__", {}).items()
     for kind in type(op).__mro__:
         if kind.__module__.partition(".")[0] in ("spdl", "builtins", "typing", "abc"):
             continue
         for name, value in list(vars(kind).items()):
-            if isinstance(value, FunctionType):
-                yield from _outside(value)
-            elif isinstance(value, MemberDescriptorType):
+            if isinstance(value, MemberDescriptorType):
                 yield name, getattr(op, name, None)
             elif not name.startswith(("__", "_abc_")) and not hasattr(type(value), "__get__"):
                 yield f"{kind.__name__}.{name}", value
-
-
-def _outside(function: FunctionType, seen: set[FunctionType] | None = None) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of other scopes and modules that a function names, or one beside it that it calls."""
-    seen = set() if seen is None else seen
-    seen.add(function)
-    names, codes = set[str](), [function.__code__]
-    for code in codes:
-        names.update(code.co_names)
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if name != "__class__":
-            yield name, _content(cell)
-    for name in names & function.__globals__.keys():
-        value = function.__globals__[name]
-        if isinstance(value, FunctionType) and value.__module__ == function.__module__ and value not in seen:
-            yield from _outside(value, seen)
-        yield name, value
-    for number, value in enumerate(function.__defaults__ or ()):
-        yield f"default {number} of {function.__name__}", value
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # It is empty.
-        return None
 
 
 def _is_nothing(value: Any, depth: int = 0) -> bool:
@@ -237,9 +194,6 @@ def _size_of_array(value: Any) -> int | None:
     return None
 
 
-# Items are looked for no further in.
-
-
 class Kept:
     """The items in hand, and which of them the aggregator has said it keeps.
 
@@ -248,8 +202,6 @@ class Kept:
     Attributes:
         form: How the last result is made of the very items that left with it; None if it is not seen to be.
     """
-
-    __slots__ = ("_counted_from", "_ends", "_held", "_holds", "_items", "_last", "_leaves", "_resumed", "form")
 
     def __init__(self) -> None:
         self._items: list[Any] = []
@@ -266,19 +218,15 @@ class Kept:
         self._resumed: int | None = None
 
     def begin(self, epoch: int) -> None:
-        """Note the number of the first epoch."""
         self._counted_from = epoch
 
     def resume(self, last: int | None) -> None:
-        """Note the last epoch in which an earlier run kept items past a result, if it did."""
         self._last = self._resumed = last
 
     def last_epoch(self) -> int | None:
-        """Return the last epoch in which it kept items past a result."""
         return self._last
 
     def add(self, item: Any) -> None:
-        """Note an item that the aggregator is given."""
         self._items.append(item)
 
     def note(self, result: Any, held: Iterable[Any] | None) -> bool:
@@ -287,9 +235,6 @@ class Kept:
         Returns:
             Whether an aggregator that gets the items once more loses and repeats none: it has kept nothing in this
             epoch, or the result is made of exactly the items that it no longer keeps.
-
-        Raises:
-            ValueError: If it was not given one of the objects that it says it keeps.
         """
         self._held = [] if held is None else list(held)
         missing = Counter(map(id, self._held)) - Counter(map(id, self._items))
@@ -313,7 +258,6 @@ class Kept:
         return self._resumed is not None and self._counted_from + self._ends <= self._resumed
 
     def _look_at(self, result: Any) -> None:
-        """Note whether a result is made of exactly the items that have left with it."""
         passed = Counter(map(id, self._items)) - Counter(map(id, self._held))
         leaves: list[Any] = []
         whole = _gather(result, passed, leaves) and Counter(map(id, leaves)) == passed
@@ -321,13 +265,12 @@ class Kept:
         self.form = _form_of(result, passed) if whole else None
 
     def held(self) -> list[Any]:
-        """Return what the aggregator keeps past its last result."""
         return self._held
 
     def divide(self, roots: Sequence[Root], *, flushed: bool) -> tuple[list[Root], list[Root], list[Any]]:
-        """Return the roots of the items that were passed on, of those that are kept, and what should be dropped.
+        """Return the roots of the items that were passed on, in the order of the result if that is made of them.
 
-        The former are in the order of the result, if that is made of the items.
+        With them, the roots of those that are kept, and what should be dropped.
         """
         held = Counter(map(id, () if flushed else self._held))
         if held:
@@ -350,13 +293,11 @@ class Kept:
         return passed, kept[::-1], dropped
 
     def end_epoch(self) -> list[Any]:
-        """Forget the items at the end of an epoch, and return them."""
         self._ends += 1
         self._holds = False
         return self.let_go()
 
     def let_go(self) -> list[Any]:
-        """Forget the items, and return them."""
         dropped = [self._items, self._held, self._leaves]
         self._items, self._held, self._leaves = [], [], []
         return dropped
@@ -393,11 +334,7 @@ _ACCEPTED = (
 
 
 def pack(value: Any, stage: str) -> Any:
-    """Return a copy of what an aggregator's ``state_dict()`` has returned that JSON can hold.
-
-    Args:
-        value: The value that it has returned.
-        stage: The stage's name in messages.
+    """Return a copy that JSON can hold of what the ``state_dict()`` of a stage's aggregator has returned.
 
     Raises:
         TypeError: If something in it is neither JSON nor an array, or would come back as something else.
@@ -490,33 +427,25 @@ def unpack(packed: Any) -> Any:
 class Regrouped:
     """A batch that is made again, and its items that have arrived."""
 
-    __slots__ = ("_entries", "batch")
-
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self._entries: dict[int, tuple[Root, Any]] = {}
 
     def add(self, index: int, root: Root, value: Any) -> None:
-        """Take an item for its place in the batch."""
         self._entries[index] = root, value
 
     def complete(self) -> bool:
-        """Return whether all items have arrived."""
         return len(self._entries) == self.batch.size
 
     def roots(self) -> list[Root]:
-        """Return the roots of the items, in their order."""
         return [self._entries[index][0] for index in sorted(self._entries)]
 
     def values(self) -> list[Any]:
-        """Return the items, in their order."""
         return [self._entries[index][1] for index in sorted(self._entries)]
 
 
 class Regrouping:
     """The batches that one stage makes again. Guarded by the engine's lock."""
-
-    __slots__ = ("_begun", "_restored")
 
     def __init__(self, restored: Restored) -> None:
         self._restored = restored
@@ -534,16 +463,13 @@ class Regrouping:
         return found
 
     def begun(self) -> list[Regrouped]:
-        """Return the batches with items that have arrived."""
         return list(self._begun.values())
 
     def end(self, found: Regrouped) -> None:
-        """Note that a batch was passed on."""
         del self._begun[found.batch]
         self._restored.made_again(found.batch)
 
     def is_over(self) -> bool:
-        """Return whether no stage has a batch to make again."""
         return not self._restored.batches
 
 
@@ -575,8 +501,6 @@ class AggregatorRegrouping(Regrouping):
     the same items, so all others wait until then.
     """
 
-    __slots__ = ("_aside", "_due")
-
     def __init__(self, restored: Restored) -> None:
         super().__init__(restored)
         # The items that belong to no such batch, and those to give to the aggregator now. None ends a batch.
@@ -584,7 +508,6 @@ class AggregatorRegrouping(Regrouping):
         self._due: deque[GivenItem | Regrouped | None] = deque()
 
     def take(self, record: Record | None, root: Root, value: Any) -> Regrouped | None:
-        """Take an item that has arrived, which may make others due."""
         found = super().take(record, root, value)
         if found is None:
             self._aside.append(GivenItem(root, value))
@@ -617,7 +540,6 @@ class AggregatorRegrouping(Regrouping):
         return self.is_due()
 
     def is_due(self) -> bool:
-        """Return whether the aggregator should be given something."""
         return bool(self._due)
 
     def next_step(self) -> GivenItem | Regrouped | None:
@@ -629,7 +551,6 @@ class AggregatorRegrouping(Regrouping):
         return not (self._due or self._aside or self._begun or self._restored.batches)
 
     def let_go(self) -> list[Any]:
-        """Forget the items, and return them."""
         items = [*self._due, *self._aside, *(value for found in self.begun() for value in found.values())]
         self._due.clear()
         self._aside.clear()

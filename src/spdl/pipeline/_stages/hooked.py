@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from spdl._check import show
 from spdl.pipeline._declare.op import called_function, is_async
 from spdl.pipeline._declare.records import Aggregator, FailurePolicy
-from spdl.pipeline._engine.cancellation import Abandoned, end_cancellation
+from spdl.pipeline._engine.cancellation import Abandoned, caught
 from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
@@ -38,18 +38,10 @@ if TYPE_CHECKING:
 
     # Calls a synchronous function in a thread that it may block: a worker's, or one of the user's executor.
     Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
-    # Closes an async generator, and is not interrupted.
-    Closer: TypeAlias = Callable[[AsyncGenerator[Any, None]], Awaitable[None]]
 
 
 class HookedOutcome(NamedTuple):
-    """The outcome of a task and its hooks.
-
-    Attributes:
-        value: The result of the task; None if it raised or never began.
-        error: The exception that was raised and that no hook swallowed, or None.
-        blamed: The hook that raised the exception; None if the task did.
-    """
+    """The result of a task, if it is ``done``, the exception that no hook swallowed, and the hook that raised that."""
 
     value: Any
     error: BaseException | None
@@ -57,64 +49,55 @@ class HookedOutcome(NamedTuple):
     done: bool
 
 
-async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exceptions differently.
-    hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
-) -> HookedOutcome:
+async def run_inside(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> HookedOutcome:
     """Await a task inside its hooks. The first hook is outermost.
 
     This does not use an exit stack, because it must know which hook raised an exception or requested a cancellation. A
     cancellation takes effect at the next await, which may be in another hook or around another item.
     """
-    current = asyncio.current_task()
-    assert current is not None
-    before = current.cancelling()
     entered: list[tuple[TaskHook, AbstractAsyncContextManager[None]]] = []
     error: BaseException | None = None
     blamed: TaskHook | None = None
     value = None
-    done = False
+    done = swallowed = False
+
+    async def enter(hook: TaskHook) -> None:
+        context = hook.task_hook(without_context(item))
+        if not hasattr(context, "__aenter__"):
+            _refuse(hook, context)
+        await context.__aenter__()
+        entered.append((hook, context))
+
+    async def work() -> None:
+        nonlocal value, done
+        value = await task()
+        done = True
+
+    async def leave(context: AbstractAsyncContextManager[None]) -> None:
+        nonlocal swallowed
+        kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
+        swallowed = bool(await context.__aexit__(kind, error, trace)) and error is not None
+
     for hook in hooks:
-        try:
-            context = hook.task_hook(without_context(item))
-            if not hasattr(context, "__aenter__"):
-                _refuse(hook, context)
-            await context.__aenter__()
-            entered.append((hook, context))
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure after the other hooks ran.
-            error = raised
-        if current.cancelling() > before:
-            error = await end_cancellation(current, before) or error
+        error = await caught(partial(enter, hook))
         if error is not None:
             blamed = hook
             break
     else:
-        try:
-            value = await task()
-            done = True
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
-            error = raised
-        if current.cancelling() > before:
-            error = await end_cancellation(current, before) or error
-    seen: BaseException | None = None
+        error = await caught(work)
     while entered:
         hook, context = entered.pop()
-        seen = error
-        try:
-            if error is None:
-                await context.__aexit__(None, None, None)
-            elif await context.__aexit__(type(error), error, error.__traceback__):
-                error = blamed = None
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
-            error = raised
-        if current.cancelling() > before:
-            error = await end_cancellation(current, before) or error
-        if error is not None and error is not seen:
-            blamed = hook
+        raised = await caught(partial(leave, context))
+        if raised is None and swallowed:
+            error = blamed = None
+        elif raised is not None and raised is not error:
+            error, blamed = raised, hook
+        swallowed = False
     try:
         return HookedOutcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
-        error = seen = None
+        error = raised = None
 
 
 def _refuse(hook: TaskHook, returned: object) -> NoReturn:
@@ -152,11 +135,9 @@ class _WorkerCall:
         self.future = future
         # The worker that makes the call, once it has begun.
         self.thread: int | None = None
-        # True once the worker has finished the call.
         self.ended = False
-        # True once no thread waits for the call any more and its worker was replaced.
+        # Nobody waits for the call any more, and its worker was replaced.
         self.abandoned = False
-        # True once no thread waits for the call any more.
         self.unwanted = False
         self.value: Any = None
         self.error: BaseException | None = None
@@ -235,11 +216,7 @@ class WorkerCalls(Node):
         return call
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Call ``function(argument)`` in a worker, and return the result. Called on the event loop.
-
-        Raises:
-            BaseException: Any exception of the function.
-        """
+        """Call ``function(argument)`` in a worker, and return or raise what it does. Called on the event loop."""
         call = self._post(function, argument)
         try:
             await call.future
@@ -251,16 +228,8 @@ class WorkerCalls(Node):
     async def call_to_the_end(self, function: Callable[[Any], Any], argument: Any, made: list[Any]) -> Any:
         """Call ``function(argument)`` in a worker, and wait for it even if the task is cancelled.
 
-        A call that has not begun is withdrawn at a cancellation. If the pipeline stops, it does not wait either.
-
-        Args:
-            function: The function to call.
-            argument: Its argument.
-            made: A list that the result is appended to if the task was cancelled.
-
-        Raises:
-            BaseException: Any exception of the function.
-            asyncio.CancelledError: If the function raised nothing and the task was cancelled.
+        The result is appended to ``made`` then, and the cancellation raised. A call that has not begun is withdrawn. If
+        the pipeline stops, it does not wait either.
         """
         call = self._post(function, argument)
         cancellation: asyncio.CancelledError | None = None
@@ -410,77 +379,122 @@ class Whole:
             yield value
 
 
-def hooked_function(
-    op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller, close: Closer, is_over: Callable[[], bool]
-) -> Callable[[Any], Any]:
-    """Return a coroutine function that calls ``op`` inside its hooks."""
+class HookedOp:
+    """A user's op inside its hooks, as what the event loop calls: one method for each kind of op."""
 
-    async def run(item: Any) -> Any:
-        value = await call(op, item)
-        # A lambda may return a coroutine, for example.
-        if not isinstance(value, CoroutineType):
-            return value
-        try:
-            _check_wanted(is_over)
-        except CancelledError:
-            # As if there were no hooks: one that comes too late is closed.
-            value.close()
-            raise
-        return await value
+    def __init__(self, engine: Engine, op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> None:
+        self._engine = engine
+        self._op = op
+        self._hooks = hooks
+        self._call = call
 
-    async def task(item: Any) -> Any:
-        value = await _run(hooks, item, lambda: run(item))
+    async def function(self, item: Any) -> Any:
+        """Call a function, and continue with the generator or coroutine that it may return."""
+
+        async def run() -> Any:
+            value = await self._call(self._op, item)
+            # A lambda may return a coroutine, for example.
+            if not isinstance(value, CoroutineType):
+                return value
+            try:
+                self._check_wanted()
+            except CancelledError:
+                # As if there were no hooks: one that comes too late is closed.
+                value.close()
+                raise
+            return await value
+
+        value = await self._run(item, run)
         if isinstance(value, GeneratorType):
-            return _steps(value, item, hooks, call)
+            return self._steps(value, item)
         if isinstance(value, AsyncGeneratorType):
-            return _async_steps(value, item, hooks, close, is_over)
+            return self._async_steps(value, item)
         return value.each() if isinstance(value, Whole) else value
 
-    return task
+    async def coroutine(self, item: Any) -> Any:
+        """Await a coroutine function."""
 
+        async def run() -> Any:
+            self._check_wanted()
+            return await self._op(item)
 
-def hooked_coroutine(
-    op: Callable[[Any], Any], hooks: Sequence[TaskHook], is_over: Callable[[], bool]
-) -> Callable[[Any], Any]:
-    """Return a coroutine function that awaits ``op``, a coroutine function, inside its hooks, unless all is over."""
+        return await self._run(item, run)
 
-    async def run(item: Any) -> Any:
-        _check_wanted(is_over)
-        return await op(item)
+    def generator(self, item: Any) -> AsyncGenerator[Any, None]:
+        """Take each step of a generator."""
+        return self._steps(self._op(item), item)
 
-    async def task(item: Any) -> Any:
-        return await _run(hooks, item, lambda: run(item))
+    def async_generator(self, item: Any) -> AsyncGenerator[Any, None]:
+        """Take each step of an async generator."""
+        return self._async_steps(self._op(item), item)
 
-    return task
+    def _check_wanted(self) -> None:
+        # The pipeline may have been stopped while hooks were entered, and the stop's cancellation has yet to come.
+        if self._engine.is_over():
+            raise CancelledError
 
+    async def _run(self, item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
+        outcome = await run_inside(self._hooks, item, task)
+        if outcome.error is not None:
+            try:
+                raise outcome.error
+            finally:
+                # The exception's frames hold the outcome, and the outcome must not hold the exception.
+                del outcome
+        return outcome.value
 
-def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
-    """Return an async generator function that takes each step of a generator inside the hooks."""
-    return lambda item: _steps(op(item), item, hooks, call)
+    async def _steps(self, generator: Iterator[Any], item: Any) -> AsyncGenerator[Any, None]:
+        steps = _Generator(generator)
 
+        async def step() -> Any:
+            result = await self._call(steps.step, None)
+            if not result:
+                raise StopAsyncIteration
+            return result[0]
 
-def hooked_async_generator(
-    op: Callable[[Any], Any], hooks: Sequence[TaskHook], close: Closer, is_over: Callable[[], bool]
-) -> Callable[[Any], Any]:
-    """Return an async generator function that takes each step of an async generator inside the hooks."""
-    return lambda item: _async_steps(op(item), item, hooks, close, is_over)
-
-
-def _check_wanted(is_over: Callable[[], bool]) -> None:
-    """End the task if the pipeline was stopped while hooks were entered, before the stop's cancellation has come."""
-    if is_over():
-        raise CancelledError
-
-
-async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
-    outcome = await run_inside(hooks, item, task)
-    if outcome.error is not None:
         try:
-            raise outcome.error
+            async with aclosing(self._hooked_steps(step, item)) as values:
+                async for value in values:
+                    yield value
         finally:
-            # The exception's frames hold the outcome, and the outcome must not hold the exception.
-            del outcome
-    return outcome.value
+            steps.end()
+
+    async def _async_steps(self, generator: AsyncGenerator[Any, None], item: Any) -> AsyncGenerator[Any, None]:
+        async def step() -> Any:
+            self._check_wanted()
+            return await anext(generator)
+
+        try:
+            async with aclosing(self._hooked_steps(step, item)) as values:
+                async for value in values:
+                    yield value
+        finally:
+            # A hook may have failed, and a stop come while the generator has something to save.
+            assert self._engine.event_loop is not None
+            await self._engine.event_loop.close(generator)
+
+    async def _hooked_steps(self, step: Callable[[], Awaitable[Any]], item: Any) -> AsyncGenerator[Any, None]:
+        ended = False
+
+        async def noted() -> Any:
+            # Noted here, because a hook may swallow the exception.
+            nonlocal ended
+            try:
+                return await step()
+            except StopAsyncIteration:
+                ended = True
+                raise
+
+        while not ended:
+            outcome = await run_inside(self._hooks, item, noted)
+            if outcome.error is not None and not (ended and outcome.blamed is None):
+                try:
+                    raise outcome.error
+                finally:
+                    # As above.
+                    del outcome
+            if not ended:
+                yield outcome.value
 
 
 class _Generator:
@@ -525,78 +539,13 @@ class _Generator:
             self._generator.close()
 
 
-async def _steps(
-    generator: Iterator[Any], item: Any, hooks: Sequence[TaskHook], call: Caller
-) -> AsyncGenerator[Any, None]:
-    steps = _Generator(generator)
-
-    async def step() -> Any:
-        result = await call(steps.step, None)
-        if not result:
-            raise StopAsyncIteration
-        return result[0]
-
-    try:
-        async with aclosing(_hooked_steps(step, item, hooks)) as values:
-            async for value in values:
-                yield value
-    finally:
-        steps.end()
-
-
-async def _async_steps(
-    generator: AsyncGenerator[Any, None],
-    item: Any,
-    hooks: Sequence[TaskHook],
-    close: Closer,
-    is_over: Callable[[], bool],
-) -> AsyncGenerator[Any, None]:
-    async def step() -> Any:
-        _check_wanted(is_over)
-        return await anext(generator)
-
-    try:
-        async with aclosing(_hooked_steps(step, item, hooks)) as values:
-            async for value in values:
-                yield value
-    finally:
-        # A hook may have failed, and a stop come while the generator has something to save.
-        await close(generator)
-
-
-async def _hooked_steps(
-    step: Callable[[], Awaitable[Any]], item: Any, hooks: Sequence[TaskHook]
-) -> AsyncGenerator[Any, None]:
-    ended = False
-
-    async def noted() -> Any:
-        # Noted here, because a hook may swallow the exception.
-        nonlocal ended
-        try:
-            return await step()
-        except StopAsyncIteration:
-            ended = True
-            raise
-
-    while not ended:
-        outcome = await run_inside(hooks, item, noted)
-        if outcome.error is not None and not (ended and outcome.blamed is None):
-            try:
-                raise outcome.error
-            finally:
-                # As above.
-                del outcome
-        if not ended:
-            yield outcome.value
-
-
 class HookedNode(AsyncNode):
     """An async stage whose op is the user's op, wrapped in its hooks."""
 
+    __slots__ = ("disaggregates", "elsewhere", "worker_calls")
+
     # Its op runs hooks around the user's, which others may call.
     calls_op_itself = False
-
-    __slots__ = ("disaggregates", "elsewhere", "worker_calls")
 
     def __init__(
         self,
@@ -623,24 +572,17 @@ class HookedNode(AsyncNode):
         self.op = self._hooked(op, hooks)
 
     def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
-        function = called_function(op)
+        function, calls = called_function(op), self.elsewhere or WorkerCalls(self.engine, self)
+        hooked = HookedOp(self.engine, op, hooks, calls.call)
         if isasyncgenfunction(function):
-            return hooked_async_generator(op, hooks, self._close, self.engine.is_over)
+            return hooked.async_generator
         if is_async(op):
-            return hooked_coroutine(op, hooks, self.engine.is_over)
-        if self.elsewhere is not None:
-            call: Caller = self.elsewhere.call
-        else:
-            self.worker_calls = WorkerCalls(self.engine, self)
-            call = self.worker_calls.call
-        if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
-            return hooked_generator(op, hooks, call)
-        return hooked_function(op, hooks, call, self._close, self.engine.is_over)
-
-    async def _close(self, generator: AsyncGenerator[Any, None]) -> None:
-        event_loop = self.engine.event_loop
-        assert event_loop is not None
-        await event_loop.close(generator)
+            return hooked.coroutine
+        if isinstance(calls, WorkerCalls):
+            self.worker_calls = calls
+        if self.disaggregates or (isgeneratorfunction(function) and not isinstance(calls, ProcessCalls)):
+            return hooked.generator
+        return hooked.function
 
     def set_concurrency(self, concurrency: int) -> None:
         super().set_concurrency(concurrency)
@@ -703,7 +645,6 @@ class HookedAggregateNode(AggregateNode):
         return True
 
     async def serve(self) -> None:
-        """Make calls as long as there are any."""
         engine = self.engine
         lock = engine.lock
         lock.acquire()

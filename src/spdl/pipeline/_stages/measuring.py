@@ -30,13 +30,7 @@ from spdl.pipeline._world import perf_counter
 
 @asynccontextmanager
 async def reporting(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Call ``report`` at intervals while the block runs. Its exceptions are logged.
-
-    Args:
-        name: The owner of the ``interval_stats_callback``, for the log.
-        interval: Seconds from one call to the next. With 0 or less there are no calls.
-        report: Calls the callback.
-    """
+    """Call ``report`` at intervals of more than 0 seconds while the block runs. Its exceptions are logged."""
     reports = None
     if interval > 0:
         reports = asyncio.create_task(_repeat(name, interval, report), name=f"interval_stats_callback of {name}")

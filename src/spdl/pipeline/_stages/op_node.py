@@ -69,7 +69,6 @@ class Timeout:
         return watch
 
     def resume(self, watch: Watch) -> None:
-        """Give an op that starts now, or continues, a deadline."""
         watch.deadline = monotonic() + self._seconds
         self._watches[watch] = None
         self._arm()
@@ -86,7 +85,6 @@ class Timeout:
         return self.pause(watch)
 
     def let_go(self) -> list[Watch]:
-        """Return the ops that a stop has cancelled, and forget them: they have not reported their ends."""
         watches, self._watches = list(self._watches), {}
         return watches
 
@@ -139,14 +137,6 @@ class Timeout:
         node.give_up(watch.attempt, error)
 
 
-class _Outcome(NamedTuple):
-    """The result or exception of a coroutine or an async generator, and how long it took."""
-
-    value: Any
-    error: BaseException | None
-    seconds: float
-
-
 async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
     """Await a coroutine, or exhaust an async generator, and pass its results on. It holds a slot of ``node``."""
     engine = node.engine
@@ -185,7 +175,7 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
     seconds = perf_counter() - begin
     try:
         with engine.lock:
-            _conclude(node, attempt, awaited, watch, _Outcome(value, error, seconds))
+            _conclude(node, attempt, awaited, watch, value=value, error=error, seconds=seconds)
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         error = None
@@ -198,9 +188,17 @@ def _leave(awaited: Awaited) -> None:
         awaited.close()
 
 
-def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | None, outcome: _Outcome) -> None:
+def _conclude(
+    node: OpNode,
+    attempt: Attempt,
+    awaited: Awaited,
+    watch: Watch | None,
+    *,
+    value: Any,
+    error: BaseException | None,
+    seconds: float,
+) -> None:
     """Handle the outcome of a coroutine, or the end of an async generator. Called with the lock held."""
-    value, error, seconds = outcome
     engine = node.engine
     node.counters.ran_on_loop(seconds)
     if error is None and not isinstance(awaited, AsyncGeneratorType):
@@ -325,14 +323,14 @@ class OpNode(Node):
     objects that return one of these need no declaration.
     """
 
+    __slots__ = ("awaiting_room", "due", "expand", "parked", "policy", "timeout")
+
     adjustable = True
     # True if the thread that takes an item calls the op right away, on the same thread.
     calls_op_itself = True
     # True if each result of a generator counts as a task.
     steps_are_tasks = True
     makes_items = True
-
-    __slots__ = ("awaiting_room", "due", "expand", "parked", "policy", "timeout")
 
     def __init__(
         self,
@@ -381,7 +379,6 @@ class OpNode(Node):
         return self.running - len(self.parked) - self.awaiting_room
 
     def note_awaiting_room(self, change: int) -> None:
-        """Count an async generator more or less that waits for room. Called with the lock held."""
         self.awaiting_room += change
 
     def _can_advance(self) -> bool:
@@ -480,7 +477,6 @@ class OpNode(Node):
         raise AssertionError("A parked generator that could advance is gone.")
 
     def take(self) -> Attempt:
-        """Take the head of the queue and a slot for it."""
         root, item = self.dequeue()
         self.slot_taken()
         return Attempt(root, item, None if self.order is None else self.order.admit(), 1)
@@ -503,7 +499,6 @@ class OpNode(Node):
                 self.engine.event_loop.wake()
 
     def result_made(self) -> None:
-        """Count the only result of an item, which has left its slot. Called with the lock held."""
         counters = self.counters
         counters.completed += 1
         counters.emitted += 1
@@ -512,7 +507,6 @@ class OpNode(Node):
             counters.slot_freed(0)
 
     def note_overdue(self) -> None:
-        """Count an op that takes longer than the stage allows. Called with the lock held."""
         self.counters.overdue += 1
 
     def slot_freed(self) -> None:
@@ -522,7 +516,6 @@ class OpNode(Node):
             self.engine.event_loop.wake()
 
     def generator_ended(self) -> None:
-        """Count an item whose generator has no more results. Called with the lock held."""
         self.counters.completed += 1
         # Its results were its tasks.
         self.counters.steps -= self.steps_are_tasks
@@ -532,11 +525,9 @@ class OpNode(Node):
         return super().changed_counts() or self.counters.emitted != self.counters.completed
 
     def is_lazy(self, value: Any) -> bool:
-        """Return whether a value stands for results to come."""
         return self.expand or type(value) in LAZY_TYPES
 
     def finish(self, attempt: Attempt, value: Any) -> None:
-        """Handle the result of an op. Called with the lock held."""
         if self.cancelled or self.engine.stopping:
             self.engine.drops.append(value)
             self.slot_freed()
@@ -552,7 +543,6 @@ class OpNode(Node):
             self.deliver(attempt.root, attempt.ticket, value)
 
     def await_results(self, attempt: Attempt, value: Any) -> None:
-        """Arrange for the results that ``value`` stands for."""
         # From now on its ops take the way that knows generators.
         self.plain = False
         if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
@@ -562,7 +552,6 @@ class OpNode(Node):
             self.engine.add_turns()
 
     def park(self, parked: Parked, value: Any) -> None:
-        """Pass on one result of a generator, and put the generator back. Called with the lock held."""
         if self.cancelled or self.engine.stopping:
             self.engine.drops.extend((parked.iterator, parked, value))
             self.slot_freed()
@@ -591,7 +580,6 @@ class OpNode(Node):
             self.emit(ticket, root, value)
 
     def emit(self, ticket: Ticket | None, root: Root, value: Any) -> None:
-        """Pass a result on, now or when its ticket's turn comes. Called with the lock held."""
         self.counters.emitted += 1
         if self.engine.budget is not None:
             self.note_result(self.engine.budget, root, value)
@@ -610,7 +598,6 @@ class OpNode(Node):
             budget.note_part(root.results.parents[0], root, value)
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
-        """End an item that has nothing left here. Called with the lock held."""
         if not (self.engine.stopping or self.cancelled):
             # Otherwise it might have had more results, or it failed because of the end: a resumed run tries it again.
             self.engine.lineage.drop(root)

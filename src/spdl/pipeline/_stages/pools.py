@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from spdl._check import check_flag, check_number, positive, refuse
 from spdl._cores import available_cores
-from spdl._processes import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, RenewedLock, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
 
 
@@ -38,11 +38,9 @@ class _WaitingCall(NamedTuple):
 class Dispatcher:
     """Keeps the waiting calls, and submits the most urgent one whenever a worker is free.
 
-    The workers belong to an executor of the standard library, which handles their start, end and failures. The executor
-    never gets more calls than it has workers. A call that waited there would be ordered by its age alone.
-
-    Args:
-        make_executor: Makes the executor. Called again in a forked child.
+    The workers belong to an executor of the standard library, which handles their start, end and failures, and which is
+    made again in a forked child. It never gets more calls than it has workers: a call that waited there would be
+    ordered by its age alone.
     """
 
     def __init__(self, make_executor: Callable[[], Executor], max_workers: int) -> None:
@@ -78,7 +76,6 @@ class Dispatcher:
     def submit(
         self, priority: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Future[Any]:
-        """Submit a call; see `PriorityExecutorEntrypoint.submit`."""
         future: Future[Any] = Future()
         call = _WaitingCall(-priority, next(self._numbers), future, function, args, kwargs)
         with self._lock:
@@ -144,7 +141,6 @@ class Dispatcher:
                 call.future.set_exception(_copy(error))
 
     def _release(self) -> None:
-        """Count one more free worker."""
         with self._lock:
             self._handed_over -= 1
             idle = not (self._waiting or self._handed_over)
@@ -155,7 +151,6 @@ class Dispatcher:
             self._executor.shutdown(wait=False)
 
     def shutdown(self, *, wait: bool, cancel_futures: bool) -> None:
-        """Accept no more calls, and end the workers; see `PriorityPool.shutdown`."""
         with self._lock:
             self.closed = True
             cancelled: list[_WaitingCall] = []
@@ -176,7 +171,6 @@ class Dispatcher:
             self._executor.shutdown(wait=wait)
 
     def wait_until_idle(self) -> None:
-        """Wait until all submitted calls have ended."""
         with self._idle:
             self._idle.wait_for(lambda: not (self._waiting or self._handed_over))
 
@@ -203,7 +197,6 @@ _exiting = False
 
 
 def _end(executor: Executor) -> None:
-    """End the workers of a pool that was garbage collected."""
     thread = getattr(executor, "_executor_manager_thread", None)
     if thread is not None:
         _ENDING.add(thread)
@@ -313,7 +306,11 @@ def executor_type_of(executor: Executor) -> type[Executor]:
 class PriorityPool:
     """A pool whose workers are shared by entrypoints of different priorities. It can be pickled."""
 
-    def __init__(self, kind: type[Executor], max_workers: int, arguments: dict[str, Any]) -> None:
+    def __init__(self, kind: type[Executor], arguments: dict[str, Any], default_workers: int) -> None:
+        initializer, max_workers = arguments.get("initializer"), arguments["max_workers"]
+        if initializer is not None and not callable(initializer):
+            refuse(TypeError, "initializer", "a callable or None", initializer)
+        workers = default_workers if max_workers is None else positive("max_workers", max_workers)
         # Shared with the pools that stand for this one in other processes.
         self._identity = os.urandom(16)
         _CONNECTED[self._identity] = self
@@ -322,7 +319,7 @@ class PriorityPool:
         # Another process makes its own pool with these.
         self._arguments = arguments
         self._ranks = itertools.count(1)
-        self._dispatcher = Dispatcher(partial(kind, **{**arguments, "max_workers": max_workers}), max_workers)
+        self._dispatcher = Dispatcher(partial(kind, **{**arguments, "max_workers": workers}), workers)
 
     def get_executor(self, *, priority: float | None = None) -> PriorityExecutorEntrypoint:
         """Return a new entrypoint of the pool.
@@ -369,19 +366,8 @@ class PriorityPool:
         return f"<{type(self).__name__} ({state}, max_workers={self._dispatcher.max_workers})>"
 
 
-def check_initializer(initializer: object) -> None:
-    """Raise TypeError if ``initializer`` is neither callable nor None."""
-    if initializer is not None and not callable(initializer):
-        refuse(TypeError, "initializer", "a callable or None", initializer)
-
-
-def check_workers(max_workers: int | None, default: int) -> int:
-    """Return the number of workers, or ``default`` if ``max_workers`` is None."""
-    return default if max_workers is None else positive("max_workers", max_workers)
-
-
 _CONNECTED: WeakValueDictionary[bytes, PriorityPool] = WeakValueDictionary()
-_connecting = threading.Lock()
+_connecting = RenewedLock()
 
 
 def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any]) -> PriorityPool:
@@ -393,15 +379,6 @@ def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any
             pool._identity = identity  # noqa: SLF001
             _CONNECTED[identity] = pool
         return pool
-
-
-def _renew_lock() -> None:
-    global _connecting  # noqa: PLW0603 - a thread of the parent may have held it.
-    _connecting = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
 
 
 # The default of concurrent.futures, but counting only the cores that this process may use.
@@ -447,7 +424,6 @@ class PriorityThreadPoolExecutor(PriorityPool):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
-        check_initializer(initializer)
         default = min(_MOST_THREADS, math.ceil(available_cores()) + _MORE_THAN_CORES)
         arguments = {
             "max_workers": max_workers,
@@ -455,7 +431,7 @@ class PriorityThreadPoolExecutor(PriorityPool):
             "initializer": initializer,
             "initargs": initargs,
         }
-        super().__init__(ThreadPoolExecutor, check_workers(max_workers, default), arguments)
+        super().__init__(ThreadPoolExecutor, arguments, default)
 
 
 class PriorityProcessPoolExecutor(PriorityPool):
@@ -489,11 +465,9 @@ class PriorityProcessPoolExecutor(PriorityPool):
         import multiprocessing  # noqa: PLC0415
         from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
-        check_initializer(kwargs.get("initializer"))
-        workers = check_workers(max_workers, math.ceil(available_cores()))
         if isinstance(kwargs.get("mp_context"), str):
             kwargs["mp_context"] = multiprocessing.get_context(kwargs["mp_context"])
-        super().__init__(ProcessPoolExecutor, workers, {"max_workers": max_workers, **kwargs})
+        super().__init__(ProcessPoolExecutor, {"max_workers": max_workers, **kwargs}, math.ceil(available_cores()))
 
 
 class PriorityInterpreterPoolExecutor(PriorityPool):
@@ -534,11 +508,10 @@ class PriorityInterpreterPoolExecutor(PriorityPool):
             )
         from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined] # noqa: PLC0415 - Python 3.14 only.
 
-        check_initializer(initializer)
         arguments = {
             "max_workers": max_workers,
             "thread_name_prefix": thread_name_prefix,
             "initializer": initializer,
             "initargs": initargs,
         }
-        super().__init__(InterpreterPoolExecutor, check_workers(max_workers, math.ceil(available_cores())), arguments)
+        super().__init__(InterpreterPoolExecutor, arguments, math.ceil(available_cores()))

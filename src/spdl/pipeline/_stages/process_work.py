@@ -27,7 +27,6 @@ class Done(NamedTuple):
     several: bool
 
     def unpack(self) -> Any:
-        """The value. Runs user code: whatever unpickling calls."""
         value = unwrap(self.value)
         return iter(value) if self.several else value
 
@@ -177,13 +176,7 @@ def open_process(pid: int) -> int | None:
 
 
 def end_with(pid: int, *pipes: int, grace: float) -> None:
-    """End this process when its parent has ended.
-
-    Args:
-        pid: The parent's process ID.
-        *pipes: Pipes from the parent, whose other ends close when it ends.
-        grace: Seconds that this process then has to end by itself.
-    """
+    """End this process, which then has that many seconds, when its parent has ended, or the other ends of its pipes."""
     signs = poll()
     for pipe in pipes:
         # No event is asked for: poll always reports that the other end was closed.

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from sys import getsizeof
 from typing import Any, NamedTuple
-from weakref import ref
 
 from spdl.pipeline._declare.interfaces import AsyncQueue
 from spdl.pipeline._declare.records import StageInfo
 from spdl.pipeline._engine.cancellation import not_cancelled
 from spdl.pipeline._engine.channel import CAPACITY, EOF, EPOCH_END, MARK, Channel
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.node import JoiningNode, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._state.origins import Root
 
@@ -39,8 +36,6 @@ class QueueContents:
     as a wrapped item, stands for the oldest object that is still inside.
     """
 
-    __slots__ = ("_inside", "epochs")
-
     def __init__(self) -> None:
         # How many ends of epochs were put in.
         self.epochs = 0
@@ -57,7 +52,6 @@ class QueueContents:
         self.epochs += 1
 
     def add(self, root: Root, item: Any) -> None:
-        """Note an object that is put in."""
         self._inside.setdefault(id(item), []).append(Inside(root, item, self.epochs))
 
     def take(self, item: Any) -> Inside | None:
@@ -72,85 +66,25 @@ class QueueContents:
         return taken
 
     def clear(self) -> list[Inside]:
-        """Remove and return all entries, oldest first."""
         left = [entry for entries in self._inside.values() for entry in entries]
         self._inside = {}
         return left
 
 
-# How many objects are recognised. Small objects are held, and others are referred to weakly. If their types allow no
-# weak reference, only the last one is held.
-_KNOWN = 1024
-_SMALL = 256
-_ATOMS = (int, float, complex, str, bytes, bool)
-
-
-class _Known(NamedTuple):
-    # The object itself if it is a small atom.
-    reference: object
-    root: Root
-    number: int
-
-
-class Past:
-    """Objects that came out of a queue unchanged, as far as they can be recognised without being kept alive."""
-
-    __slots__ = ("_known", "_last", "_number", "_order")
-
-    def __init__(self) -> None:
-        # The objects by identity; then their keys and numbers, oldest first.
-        self._known: dict[int, _Known] = {}
-        self._order: deque[tuple[int, int]] = deque()
-        self._number = 0
-        self._last: tuple[Any, Root] | None = None
-
-    def add(self, item: Any, root: Root) -> None:
-        """Note an object that came out."""
-        key, known = id(item), self._known
-        reference: object = item
-        if type(item) not in _ATOMS or getsizeof(item) > _SMALL:
-            try:
-                # An identity may be used again as soon as its object is gone.
-                reference = ref(item, lambda _: known.pop(key, None))
-            except TypeError:  # Lists, for example, allow no weak reference.
-                self._last = item, root
-                return
-        self._number += 1
-        known[key] = _Known(reference, root, self._number)
-        self._order.append((key, self._number))
-        if len(self._order) > _KNOWN:
-            oldest, number = self._order.popleft()
-            # The entry may be newer: the object, or another one with its identity, may have come out since.
-            found = known.get(oldest)
-            if found is not None and found.number == number:
-                known.pop(oldest, None)
-
-    def root_of(self, item: Any) -> Root | None:
-        """Return the root of an object that came out before; None if it is not recognised."""
-        known = self._known.get(id(item))
-        if known is not None:
-            return known.root
-        if self._last is not None and self._last[0] is item:
-            return self._last[1]
-        return None
-
-
-class ConveyorNode(Node):
+class ConveyorNode(JoiningNode):
     """A node that moves items from its inlets through queues to the next stage. User code sees only the items.
 
     One task of the event loop does all of this, from the start of the pipeline to the end of its input.
     """
 
+    __slots__ = ("asking", "begun", "contents", "ending", "over")
+
     hides_items = True
 
-    __slots__ = ("asking", "begun", "contents", "ending", "inlets", "over")
-
     on_loop = True
-    has_tasks = counts_gets = False
 
     def __init__(self, engine: Engine, name: str) -> None:
-        super().__init__(engine, name, None, concurrency=1)
-        self.inlets: list[Channel] = []
+        super().__init__(engine, name)
         self.contents = QueueContents()
         # True once the task was started, and once it has ended.
         self.begun = self.over = False
@@ -161,34 +95,15 @@ class ConveyorNode(Node):
     async def carry(self) -> None:
         """Move all items. Return when the input has ended and all of it has come out."""
 
-    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
-        super().read_from(feeder, channel)
-        self.inlets.append(channel)
-
-    def keeps_order(self) -> bool:
-        return False
-
-    def inputs(self) -> list[Channel]:
-        return self.inlets
-
     def places_in_slots(self) -> int:
         # Finished items do not count towards its concurrency: they stay in its queue.
         return 0
-
-    def queued(self) -> int:
-        return sum(len(inlet.entries) for inlet in self.inlets)
-
-    def drained(self) -> bool:
-        return not self.queued()
 
     def end_input(self) -> bool:
         return self.over
 
     def discard(self) -> list[Any]:
-        dropped: list[Any] = [*self.contents.clear(), *(entry for inlet in self.inlets for entry in inlet.entries)]
-        for inlet in self.inlets:
-            inlet.entries.clear()
-        return dropped
+        return [*self.contents.clear(), *super().discard()]
 
     def wants_server(self) -> bool:
         wanted = not self.begun
@@ -196,7 +111,6 @@ class ConveyorNode(Node):
         return wanted
 
     async def serve(self) -> None:
-        """Move all items, and fail the pipeline if that raises."""
         engine = self.engine
         failure: BaseException | None = None
         try:
@@ -250,7 +164,6 @@ class ConveyorNode(Node):
         return item
 
     async def drain(self, queue: asyncio.Queue[Any]) -> None:
-        """Pass on everything that comes out of a queue, until the end of the input comes out."""
         while not self.cancelled:
             self.asking = True
             item = await queue.get()
@@ -308,14 +221,13 @@ _PATIENCE_WITH_OWN_GET = 60.0
 class QueueNode(ConveyorNode):
     """Carries one stage's output through a user's queue, and checks that each object comes out once."""
 
-    __slots__ = ("carrier", "epochs", "past")
+    __slots__ = ("carrier", "epochs")
 
     is_stage = False
 
     def __init__(self, engine: Engine, name: str, carrier: AsyncQueue[Any]) -> None:
         super().__init__(engine, name)
         self.carrier: Any = carrier
-        self.past = Past()
         # How many ends of epochs have come out.
         self.epochs = 0
 
@@ -337,9 +249,8 @@ class QueueNode(ConveyorNode):
             raise self._fault("lost the end of an epoch")
 
     def let_go(self) -> list[Any]:
-        kept = [self.carrier, self.past]
-        self.carrier, self.past = None, Past()
-        return [*super().let_go(), *kept]
+        carrier, self.carrier = self.carrier, None
+        return [*super().let_go(), carrier]
 
     async def _drain(self) -> None:
         await self.drain(self.carrier)
@@ -367,17 +278,16 @@ class QueueNode(ConveyorNode):
                 raise self._fault(f"lost {items}, and the end of the input" if items else "lost the end of the input")
 
     def root_of(self, item: Any) -> Root:
-        if item not in self.contents and (origin := self.past.root_of(item)) is not None:
-            raise self._fault(f"returned the same object twice: {self._describe([origin])}")
         taken = self.contents.take(item)
         if taken is None:
-            raise self._fault(f"returned an object although nothing is inside: one of type {type(item).__name__!r}")
+            raise self._fault(
+                "returned an object although nothing is inside, or one object twice: one of type "
+                f"{type(item).__name__!r}"
+            )
         if taken.item is not item:
             self.engine.drops.append(taken)
         if taken.epoch > self.epochs:
             raise self._fault(f"lost the end of an epoch, or let {self._describe([taken.root])} overtake it")
-        if taken.item is item:
-            self.past.add(item, taken.root)
         return taken.root
 
     def mark_came_out(self) -> bool:

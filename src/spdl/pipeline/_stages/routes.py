@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from inspect import isawaitable
 from math import inf
 from types import CoroutineType
 from typing import Any
 
 from spdl._check import show
 from spdl.pipeline._declare.records import DEFAULT_POLICY
-from spdl.pipeline._engine.channel import ADMITTED, AHEAD, CAPACITY, MARK, SLOTS_TAKEN, Channel, Entry
+from spdl.pipeline._engine.channel import ADMITTED, AHEAD, CAPACITY, MARK, SLOTS_TAKEN, Entry
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._engine.node import Attempt, Node
+from spdl.pipeline._engine.node import Attempt, JoiningNode, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.counters import BLOCKED, STARVED
 from spdl.pipeline._stages.aggregate import GatheringNode
@@ -22,37 +23,22 @@ from spdl.pipeline._stages.op_node import OpNode
 from spdl.pipeline._state.origins import Group, Root
 
 
-class MergeNode(Node):
+class MergeNode(JoiningNode):
     """Passes on the items of its branches as they come, one from each in turn.
 
     Each branch has its own queue: in a shared one a fast branch would leave no room for a slow one. No code of the
     user's is involved, so it works under the lock.
     """
 
-    __slots__ = ("branches", "following", "inlets")
+    __slots__ = ("branches", "following")
 
     on_workers = False
-    has_tasks = counts_gets = False
 
     def __init__(self, engine: Engine, name: str, branches: int) -> None:
-        super().__init__(engine, name, None, concurrency=1)
+        super().__init__(engine, name)
         self.branches = branches
-        self.inlets: list[Channel] = []
         # The branch whose turn it is.
         self.following = 0
-
-    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
-        super().read_from(feeder, channel)
-        self.inlets.append(channel)
-
-    def inputs(self) -> list[Channel]:
-        return self.inlets
-
-    def keeps_order(self) -> bool:
-        return False
-
-    def queued(self) -> int:
-        return sum(len(inlet.entries) for inlet in self.inlets)
 
     def ready(self) -> bool:
         return not self.cancelled and (self._next_branch() is not None or self._at_barrier()) and self.has_room(0)
@@ -109,16 +95,6 @@ class MergeNode(Node):
                 return index
         return None
 
-    def drained(self) -> bool:
-        return not self.queued()
-
-    def discard(self) -> list[Any]:
-        dropped: list[Any] = [entry for inlet in self.inlets for entry in inlet.entries]
-        self.engine.remove_turns(len(dropped))
-        for inlet in self.inlets:
-            inlet.entries.clear()
-        return dropped
-
 
 # That many items may wait for full paths before the router stops. So a slow path does not hold up the others at once.
 # The reference looks as far ahead.
@@ -136,7 +112,7 @@ class Routing(OpNode):
     adjustable = False
     makes_items = False
 
-    # The first stage of each path.
+    # The first stage of each path; the plan adds them.
     paths: list[Node]
 
     def keeps_order(self) -> bool:
@@ -154,7 +130,6 @@ class Routing(OpNode):
         return False
 
     def paths_have_room(self) -> bool:
-        """Return whether an item has a place to go, whichever path it takes."""
         return sum(max(0, path.input.excess()) for path in self.paths) < _LOOK_AHEAD
 
     def pass_mark(self) -> None:
@@ -165,7 +140,6 @@ class Routing(OpNode):
             self.engine.arrived(path)
 
     def finish(self, attempt: Attempt, value: Any) -> None:
-        """Route the item. Called with the lock held."""
         # A generator's results cannot be the index.
         if type(value) is CoroutineType and not (self.cancelled or self.engine.stopping):
             self.await_results(attempt, value)
@@ -199,7 +173,6 @@ class Routing(OpNode):
             return TypeError(f"The router of {self.name!r} must return an int, got {show(value)}.")
 
     def fail(self, attempt: Attempt, error: BaseException) -> None:
-        """Fail the pipeline. Called with the lock held."""
         self.counters.failed += 1
         self.slot_freed()
         self.engine.drops.append(attempt)
@@ -251,7 +224,6 @@ class _Share(Group):
         self.values: list[Any] = []
 
     def add(self, values: Iterable[Any]) -> None:
-        """Note elements that have arrived."""
         self.values += values
 
     def lose(self) -> None:
@@ -310,41 +282,15 @@ class _BatchRouting(Routing):
 
 
 class BatchRouterNode(_BatchRouting, RouterNode):
-    """Calls ``router(batch)``, which says for each element which path it takes."""
+    """A router of batches that is a plain function."""
 
     __slots__ = ("merge",)
-
-    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode) -> None:
-        paths = merge.branches
-
-        async def split_later(batch: Any, indices: Awaitable[Any]) -> list[list[Any]]:
-            return _split(name, batch, await indices, paths)
-
-        def split(batch: Any) -> list[list[Any]] | Coroutine[Any, Any, list[list[Any]]]:
-            indices = router(batch)
-            if type(indices) is CoroutineType:
-                return split_later(batch, indices)
-            return _split(name, batch, indices, paths)
-
-        super().__init__(engine, name, split)
-        self.merge = merge
 
 
 class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
     """A router of batches that is a coroutine function."""
 
     __slots__ = ("merge",)
-
-    def __init__(
-        self, engine: Engine, name: str, router: Callable[[Any], Awaitable[Any]], merge: BatchMergeNode
-    ) -> None:
-        paths = merge.branches
-
-        async def split(batch: Any) -> list[list[Any]]:
-            return _split(name, batch, await router(batch), paths)
-
-        super().__init__(engine, name, split)
-        self.merge = merge
 
 
 def _split(name: str, batch: Any, indices: Any, paths: int) -> list[list[Any]]:
@@ -389,17 +335,14 @@ class BatchMergeNode(MergeNode):
         self.noted = False
 
     def splits(self, router: Routing) -> None:
-        """Note the stage that splits the batches."""
         self.router = router
 
     def begin_batch(self, batch: Group) -> list[_Share]:
-        """Return the origins of the shares of a batch that is split now, one for each path."""
         shares = [_Share(batch, self) for _ in range(self.branches)]
         self.batches.append((batch, shares))
         return shares
 
     def end_epoch(self) -> None:
-        """Note that an epoch ends after the batches that are under way."""
         self.batches.append(None)
 
     def look_again(self) -> None:
@@ -570,7 +513,17 @@ def _capacity(path: list[Node]) -> float:
 def make_batch_router(
     engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode, *, on_loop: bool
 ) -> Routing:
-    make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
-    node = make(engine, name, router, merge)
-    merge.splits(node)
-    return node
+    """Return the node that calls ``router(batch)``, which says for each element which path it takes."""
+
+    async def split_later(batch: Any, indices: Awaitable[Any]) -> list[list[Any]]:
+        return _split(name, batch, await indices, merge.branches)
+
+    def split(batch: Any) -> list[list[Any]] | Coroutine[Any, Any, list[list[Any]]]:
+        indices = router(batch)
+        return split_later(batch, indices) if isawaitable(indices) else _split(name, batch, indices, merge.branches)
+
+    kind: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
+    made = kind(engine, name, split)
+    made.merge = merge
+    merge.splits(made)
+    return made

@@ -10,7 +10,6 @@ from types import FrameType
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
-from spdl.pipeline._engine.worker import leave, serve
 from spdl.pipeline._stages.executors import ExecutorNode
 from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Thread, get_ident
@@ -83,23 +82,19 @@ def _frames_of(awaited: object) -> Iterator[FrameType]:
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
     """Return the stage whose op this stack is in, and the item's root, or the source that is being closed."""
-    found = None
     while frame is not None:
-        if frame.f_code is Engine.select.__code__:
-            # The thread looks for a stage to work on.
-            found = None
-        elif found is None and frame.f_code not in _NOT_AT_WORK:
-            found = _work_in(engine, frame)
+        if (found := _work_in(engine, frame)) is not None:
+            return found
         frame = frame.f_back
-    return found
+    return None
 
 
-# The node in a worker's main loop is the last one that it looked at, and in its end one that it clears.
-_NOT_AT_WORK = (serve.__code__, leave.__code__)
+# What runs ops has the stage among its variables.
+_AT_WORK = ("spdl.pipeline._stages.", "spdl.pipeline._elsewhere.", "spdl.pipeline._engine.source")
 
 
 def _work_in(engine: Engine, frame: FrameType) -> tuple[str, Root | None] | None:
-    if not str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._"):
+    if not str(frame.f_globals.get("__name__")).startswith(_AT_WORK):
         return None
     names = frame.f_locals
     node = names.get("node", names.get("self"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +14,7 @@ from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.page_file import engines
-from spdl.pipeline._report.recorder import Lanes, Recorder, Slice, ThreadTrack, Track
+from spdl.pipeline._report.recorder import Lanes, Recorder, Slice, ThreadTrack, Track, TrackOfThread
 from spdl.pipeline._stages.aggregate import AggregateNode, AggregatorCall, CollateNode, GatheringNode
 from spdl.pipeline._stages.function import AsyncNode
 from spdl.pipeline._stages.op_node import OpNode, Parked
@@ -39,7 +38,6 @@ class Tracer:
         return self.recorder.thread()
 
     def lanes(self, name: str) -> Lanes:
-        """Return tracks for what overlaps at a stage."""
         return Lanes(self.recorder, f"{name} ({self.pipeline})")
 
     def queue_name(self, stage: str) -> str:
@@ -53,7 +51,6 @@ class Tracer:
         return now
 
     def end(self, track: Track, error: BaseException | None = None) -> None:
-        """Record what happened there until now."""
         open_ = track.open
         if open_ is None:
             return
@@ -64,7 +61,6 @@ class Tracer:
         )
 
     def instant(self, name: str, roots: tuple[int, ...]) -> None:
-        """Record what took no time, on the current thread."""
         now = perf_counter()
         self.recorder.add(Slice(self.thread().number, name, now, now, self.pipeline, roots))
 
@@ -132,15 +128,9 @@ class TracedOp:
         return self._op
 
     def lanes(self) -> Lanes:
-        """Return the tracks of what the event loop runs of it."""
         if self._lanes is None:
             self._lanes = self._tracer.lanes(self._name)
         return self._lanes
-
-
-def untraced_op(op: Any) -> Any:
-    """Return what is called when an op is not traced any more. An op that was let go of is None."""
-    return op.untraced() if isinstance(op, TracedOp) else op
 
 
 class _Lane:
@@ -195,7 +185,6 @@ def _record(source: Source, tracer: Tracer, track: Track, begin: float, root: in
 
 
 def traced_source_kind(source: Source, tracer: Tracer) -> type[_TracedSource]:
-    """Return what a source of this kind becomes when it is traced."""
     fields: dict[str, Any] = {"__slots__": (), "tracer": tracer, "untraced": type(source)}
     if source.on_loop:
         fields["awaited"] = tracer.recorder.add_track(f"{source.name} ({tracer.pipeline})")
@@ -208,15 +197,6 @@ def traced_source_kind(source: Source, tracer: Tracer) -> type[_TracedSource]:
 STEP, WAIT = "step", "wait for data"
 
 
-class _OfReader(threading.local):
-    """Has another track for each thread that reads."""
-
-    track: Track | None = None
-
-    def keep(self, track: Track) -> None:
-        self.track = track
-
-
 class _Entries(deque[Any]):
     """The entries of a sink. Its readers show what they do by taking them."""
 
@@ -224,7 +204,7 @@ class _Entries(deque[Any]):
         super().__init__()
         self._tracer = tracer
         self._queue = tracer.queue_name("sink")
-        self._of_reader = _OfReader()
+        self._of_reader = TrackOfThread[Track]()
 
     def popleft(self) -> Entry:
         tracer = self._tracer
@@ -282,13 +262,6 @@ class _TracedSink(Sink):
             while True:
                 entries.appendleft(self.entries.pop())
         self.entries = entries
-
-
-def traced_sink_kind(tracer: Tracer) -> type[_TracedSink]:
-    """Return what a sink becomes when it is traced."""
-    made: Any = type("TracedSink", (_TracedSink,), {"__slots__": (), "tracer": tracer})
-    kind: type[_TracedSink] = made
-    return kind
 
 
 class _Traced(Node):
@@ -349,7 +322,8 @@ class _TracedCalls(_Traced, OpNode):
 
     def end_tracing(self) -> None:
         super().end_tracing()
-        self.op = untraced_op(self.op)
+        # An op that was let go of is None.
+        self.op = self.op.untraced() if isinstance(self.op, TracedOp) else self.op
 
     def dequeue(self) -> Entry:
         entry = super().dequeue()
@@ -496,15 +470,11 @@ def traced_kind(node: Node, tracer: Tracer) -> type[_Traced] | None:
 
 
 def attach(engine: Engine, recorder: Recorder) -> bool:
-    """Make a pipeline tell a recorder what it does, from now on. It may run already.
+    """Make a pipeline tell a recorder what it does, from now on. It may run already. Return whether it does, and runs.
 
     Its parts become parts of traced kinds, which have the same fields. So the engine that is not traced has no line and
-    no branch for it, and pays nothing. A call in progress is not seen, as it has begun before.
-
-    It does not if the recorder keeps nothing more, or if it has been told to stop.
-
-    Returns:
-        Whether it does, and runs.
+    no branch for it, and pays nothing. A call in progress is not seen, as it has begun before. A pipeline that was told
+    to stop tells nothing, and a closed recorder is told nothing.
     """
     with engine.lock:
         if recorder.closed or engine.stopping or engine.forked:
@@ -556,7 +526,8 @@ def _attach(engine: Engine, recorder: Recorder) -> None:
     for node in engine.nodes:
         if node.is_stage and (kind := traced_kind(node, tracer)) is not None:
             _become(node, kind).begin_tracing()
-    _become(engine.sink, traced_sink_kind(tracer)).begin_tracing()
+    sink_kind = type("TracedSink", (_TracedSink,), {"__slots__": (), "tracer": tracer})
+    _become(engine.sink, sink_kind).begin_tracing()
     _take_entries_at_hand(engine)
 
 
