@@ -17,7 +17,7 @@ from spdl.pipeline._for_loaders import (
     is_parents,
 )
 from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
-from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, merge_into, state_of_next_pass
+from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, state_of_next_pass
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
 
@@ -259,7 +259,7 @@ class Epochs:
                 states.append(source_state(pipeline, source))
             except ValueError as error:
                 refuse_state("state", f"cannot be loaded: {error}")
-        merge_into(source, states)
+        source.load_state_dict(source.merge_states(states))
         self._following = min(rank["epoch"] for rank in ranks)
         self._resumed = True
         self._loaded = self._read = self._left = None

@@ -12,7 +12,7 @@ from spdl.pipeline._engine.checkpoint import uneven_stage
 from spdl.pipeline._iterators import PipelineIterator, hand_over, took
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.page import LoaderArguments
-from spdl.pipeline._state.origins import Group, Result, Results, Root, result_path
+from spdl.pipeline._state.origins import Group, Result, Root, result_path
 from spdl.pipeline._world import Lock
 
 T = TypeVar("T")
@@ -169,9 +169,3 @@ def _parts(root: Root) -> Iterator[Part]:
                 yield (*of, each.number)
             continue
         pending += each.parents
-        if (packed := each.packed()) is not None:
-            pending += (group for group in packed.groups if not isinstance(group, Results))
-            for results, numbers in packed.results.items():
-                of = result_path(results.parents[0])
-                if of is not None:
-                    yield from ((*of, number) for number in numbers)

@@ -1,4 +1,4 @@
-"""Test the record of the items in flight, also against a model that counts descendants one by one, and its sets."""
+"""Test the record of the items in flight, also against a model that counts descendants one by one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline._state import lineage as module
-from spdl.pipeline._state import origins
 from spdl.pipeline._state.lineage import Lineage, Progress, describe
 from spdl.pipeline._state.origins import LISTED, Group, Results, Root
-from spdl.pipeline._state.positions import PositionSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,86 +102,6 @@ def test_where_a_batch_came_from_that_was_taken_apart_again_and_again() -> None:
     assert not lineage.num_out()
 
 
-def grown(lineage: Lineage, fan_out: list[list[int]], order: list[int]) -> tuple[list[Root], list[Group]]:
-    """Return the roots of items made of source items, shuffled, and the groups that may get more descendants.
-
-    An item of the source becomes as many as its list has numbers, each of these as many as the number says.
-    """
-    leaves: list[Root] = []
-    more: list[Group] = []
-    for index, branches in enumerate(fan_out):
-        root = lineage.admit(index % lineage.sources)
-        if not branches:
-            leaves.append(root)
-            continue
-        group = lineage.split(root, len(branches))
-        for count in branches:
-            inner = lineage.split(lineage.gather([group]), count + 1)
-            leaves += [inner] * count
-            more.append(inner)
-    return [leaf for _, leaf in sorted(zip(order * len(leaves), leaves, strict=False), key=lambda pair: pair[0])], more
-
-
-@given(
-    st.integers(1, 3),
-    st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=40),
-    st.lists(st.integers(0, 1000), min_size=1, max_size=50),
-    st.sets(st.integers(0, 100)),
-)
-def test_what_a_gathering_has_packed_is_out_until_it_is_released(
-    sources: int, fan_out: list[list[int]], order: list[int], packings: set[int]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        for each in (module, origins):
-            patch.setattr(each, "LISTED", 3)
-        lineage = Lineage(sources)
-        leaves, more = grown(lineage, fan_out, order)
-        everything, number = lineage.snapshot(), lineage.num_out()
-        assert number == len(fan_out)
-        half = len(more) // 2
-        for group in more[:half]:
-            lineage.drop(group)
-        # Those that were branched to nothing are consumed.
-        everything, number = lineage.snapshot(), lineage.num_out()
-        gathering = lineage.begin_gathering()
-        for index, leaf in enumerate(leaves):
-            if index in packings:
-                lineage.pack(gathering)
-            gathering.parents.append(leaf)
-            assert lineage.num_out() == number
-        lineage.pack(gathering)
-        assert lineage.snapshot() == everything
-        assert lineage.num_out() == number
-        for each in (module, origins):
-            patch.setattr(each, "LISTED", 1000)
-        located = lineage.locate(gathering)
-        assert len(set(located)) == len(located)
-        wanted = {origin for leaf in leaves for origin in lineage.locate(leaf)}
-        assert set(located) == wanted
-        lineage.deliver(gathering)
-        for group in more[half:]:
-            lineage.drop(group)
-        assert [progress.out for progress in lineage.snapshot()] == [()] * sources
-        assert lineage.num_out() == 0
-
-
-def test_the_results_of_an_item_that_end_up_in_one_gathering_need_no_group() -> None:
-    """The gathering of batches that were taken apart costs as little as that of their items."""
-    lineage = Lineage()
-    gathering = lineage.begin_gathering()
-    for _ in range(1_000):
-        batch = lineage.gather([lineage.admit(0) for _ in range(10)])
-        gathering.parents.extend([lineage.split(batch, 10)] * 10)
-        if gathering.is_long():
-            lineage.pack(gathering)
-    packed = gathering.packed()
-    assert packed is not None
-    assert len(packed.groups) <= 1
-    assert lineage.num_out() == 10_000
-    lineage.drop(gathering)
-    assert lineage.num_out() == 0
-
-
 def test_an_item_is_open_while_its_generator_has_more() -> None:
     more = threading.Event()
 
@@ -200,32 +116,6 @@ def test_an_item_is_open_while_its_generator_has_more() -> None:
         more.set()
         assert pipeline.get_item(timeout=10) == 5
         assert wait_until(lambda: not pipeline.statistics().in_flight)
-
-
-def position_set(positions: list[int]) -> PositionSet:
-    made = PositionSet()
-    for position in positions:
-        made.add(position)
-    return made
-
-
-@given(st.lists(st.integers(0, 20)), st.permutations(range(6)), st.sets(st.integers(0, 10_000)))
-def test_a_set_of_positions_holds_what_was_added(sizes: list[int], order: list[int], holes: set[int]) -> None:
-    # Runs of blocks, in any order, with holes.
-    runs = [range(each * 1500, each * 1500 + 1200 + 13 * sum(sizes[:each])) for each in order]
-    positions = list(dict.fromkeys(position for run in runs for position in run if position not in holes))
-    half = len(positions) // 2
-    made, other = position_set(positions[:half]), position_set(positions[half:])
-    made.take_over(other)
-    assert list(made) == sorted(positions)
-    assert len(made) == len(positions)
-
-
-def test_a_set_of_contiguous_positions_costs_nothing() -> None:
-    made = position_set(list(range(200_000)))
-    content = [value for name in PositionSet.__slots__ if isinstance(value := getattr(made, name), dict)]
-    assert sum(sys.getsizeof(value) for value in content) < 1_000
-    assert sum(len(value) for value in content) <= 3
 
 
 NUMBERS = st.permutations(range(12))

@@ -22,7 +22,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._report.recorder import Lanes, Recorder, Slice
 from spdl.pipeline._stages.tracing import _TracedAsync, attach_all, detach_all
 from spdl.pipeline._state.lineage import Lineage
-from spdl.pipeline._state.origins import LISTED, Group, origins
+from spdl.pipeline._state.origins import LISTED, Gathering, Group, origins
 from spdl.pipeline.defs import MAIN_PROCESS, Aggregator, ProcessPoolExecutorConfig
 
 if TYPE_CHECKING:
@@ -346,11 +346,9 @@ def test_origins_of_a_result_of_a_generator() -> None:
 
 def test_origins_are_a_thousand_at_most() -> None:
     lineage = Lineage()
-    gathering = lineage.begin_gathering()
+    gathering = Gathering()
     for _ in range(3 * LISTED):
         gathering.parents.append(lineage.admit(0))
-        if gathering.is_long():
-            lineage.pack(gathering)
     found = origins(gathering)
     assert found == tuple(range(LISTED))
 

@@ -112,8 +112,6 @@ class _Draw:
             resumed=not self.short and self._chance(0.09),
             listens=paced and self._chance(0.3),
             slow_lock=paced and self._chance(0.15),
-            # What fails would be told with the first of its origins only.
-            packs=not self.features & {"fail", "timeout", "fatal", "hooks"} and self._chance(0.3),
             series=self.short,
         )
 

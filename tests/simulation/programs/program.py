@@ -273,7 +273,6 @@ class Program:
         pools_fail_at: The call that pools of threads cannot make; -1 for none.
         listens: Whether it listens to what is logged of queues.
         slow_lock: Whether the pipeline's threads have to wait for its lock from time to time.
-        packs: Whether the origins of batches are packed from the second item on, and not from the thousandth.
         series: Whether it is short, and run again and again with something that happens at a place.
     """
 
@@ -296,7 +295,6 @@ class Program:
     pools_fail_at: int = -1
     listens: bool = False
     slow_lock: bool = False
-    packs: bool = False
     series: bool = False
 
     def to_json(self) -> str:

@@ -15,7 +15,7 @@ from .expected import Expected
 from .host import Host
 from .lab import Lab
 from .model import expect
-from .program import Aggregate, Consumer, Pipe, Program, Stage, all_pipes, all_stages
+from .program import Aggregate, Consumer, Program, Stage, all_pipes, all_stages
 from .run import checked, value_of
 
 _MOST_CUTS = 3
@@ -32,7 +32,7 @@ def run_resumed(program: Program, host: Host, random: Random) -> list[str]:
     expected = expect(program, exact_time=host.exact_time)
     if not _is_certain(program, expected):
         return []
-    return checked(lambda: _run(program, host, random, expected), packs=program.packs)
+    return checked(lambda: _run(program, host, random, expected))
 
 
 def _is_certain(program: Program, expected: Expected) -> bool:
@@ -40,31 +40,12 @@ def _is_certain(program: Program, expected: Expected) -> bool:
     doubts = expected.must_fail or expected.may_fail or expected.uncertain or flow.unknown or flow.missing
     # What ops make of a whole batch depends on what else is in it, which another run may not repeat.
     doubts = doubts or any(pipe.op.by_batch for pipe in all_pipes(program))
-    return not (doubts or _may_repeat(program) or any(map(_drops_held_back, all_stages(program))))
+    return not (doubts or any(map(_drops_held_back, all_stages(program))))
 
 
 def _drops_held_back(stage: Stage) -> bool:
     """Return whether an aggregator holds items back and drops the last ones, other ones perhaps: it warns of that."""
     return isinstance(stage, Aggregate) and stage.seed > 0 and stage.drop_last
-
-
-def _may_repeat(program: Program) -> bool:
-    """Return whether a batch that is packed may have members that are not the source's items in their order.
-
-    Such a batch has no name in a state, so what comes of it comes again.
-    """
-    if not program.packs:
-        return False
-    plain = len(program.sources) == 1
-    for stage in (*program.sources[0].stages, *program.stages):
-        if isinstance(stage, Pipe):
-            keeps_order = stage.ordered or stage.concurrency == 1
-            plain = plain and keeps_order and not stage.op.is_generator
-        elif isinstance(stage, Aggregate) and stage.seed and not plain:
-            return True
-        else:
-            plain = False
-    return False
 
 
 def _run(program: Program, host: Host, random: Random, expected: Expected) -> list[str]:

@@ -15,7 +15,6 @@ from .build import Aggregators, Built
 from .check import Seen, Value, check
 from .figures import compare_queues, listening
 from .host import Host
-from .inside import packing
 from .item import Item, forget_items
 from .lab import Lab
 from .model import expect
@@ -29,23 +28,14 @@ _FORGOTTEN_SECONDS = 3.0
 
 def run(program: Program, host: Host) -> list[str]:
     """Run a program, and return what was wrong: nothing if the list is empty."""
-    return checked(lambda: _run(program, host), packs=program.packs)
+    return checked(lambda: _run(program, host))
 
 
-def checked(run: Callable[[], list[str]], *, packs: bool) -> list[str]:
-    """Run something silently, and return what was wrong, warnings included.
-
-    Args:
-        run: What to run.
-        packs: Whether the origins of batches are packed early.
-    """
+def checked(run: Callable[[], list[str]]) -> list[str]:
+    """Run something silently, and return what was wrong, warnings included."""
     forget_items()
     # Such as of a coroutine that nobody awaited.
-    with (
-        packing() if packs else contextlib.nullcontext(),
-        _silent_log(),
-        warnings.catch_warnings(record=True) as warned,
-    ):
+    with _silent_log(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         findings = run()
     return [*findings, *(f"a warning: {warning.message}" for warning in warned if not _is_due(str(warning.message)))]

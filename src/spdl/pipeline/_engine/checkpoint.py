@@ -22,6 +22,7 @@ from spdl.pipeline._declare.records import (
     StageConfig,
 )
 from spdl.pipeline._engine.node import KeepsItems
+from spdl.pipeline._state.format import runs_from_state, runs_to_state
 from spdl.pipeline._state.lineage import Progress
 from spdl.pipeline._state.partial import histories_from_state, restored_from_state, state_of
 from spdl.pipeline._state.passes import (
@@ -29,14 +30,10 @@ from spdl.pipeline._state.passes import (
     Pass,
     ReceivedPositions,
     Resumption,
-    advance,
     can_merge,
     has_another_share,
     is_of_all_ranks,
-    merge_into,
-    take_share,
 )
-from spdl.pipeline._state.positions import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -189,13 +186,11 @@ def _kept(engine: Engine, state: dict[str, Any]) -> list[tuple[KeepsItems, int |
     """Return in which epoch each aggregator had last kept items past a result."""
     keepers = _keepers(engine)
     kept = state.get("kept", [None] * len(keepers))
-    if not isinstance(kept, list) or len(kept) != len(keepers):
+    if len(kept) != len(keepers):
         raise ValueError(
             "an aggregator with `held_back()` had kept items past a result, and this pipeline has another number of "
             "such aggregators outside of regions"
         )
-    if not all(last is None or type(last) is int for last in kept):
-        raise ValueError("its epochs in which items were kept are not numbers")
     return list(zip(keepers, kept, strict=True))
 
 
@@ -231,18 +226,14 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     ``uneven`` returns the name of a stage that may change how many items there are, if there is one.
 
     Raises:
-        ValueError: If the state is damaged, or of a part of the data that cannot be shared again. The engine is then as
-            it was before.
+        ValueError: If the state is of another kind of source or aggregator, or of a part of the data that cannot be
+            shared again. The engine is then as it was before.
     """
-    epoch = _number(state, "epoch")
+    epoch = state["epoch"]
     sources = sorted(engine.sources, key=lambda source: source.index)
-    states = state.get("sources")
-    if not isinstance(states, list) or len(states) != len(sources):
-        raise ValueError(f"it has {len(states) if isinstance(states, list) else 'no'} sources")
-    parts = [_read(source, each) for source, each in zip(sources, states, strict=True)]
+    parts = [_read(source, each) for source, each in zip(sources, state["sources"], strict=True)]
     lineage = engine.lineage
-    roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
-    restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
+    restored = restored_from_state(state.get("partial", {}), lineage.sources)
     histories = histories_from_state(state.get("aggregators", []), len(lineage.histories), restored)
     kept = _kept(engine, state)
     in_order = state.get("in_order") is True
@@ -257,7 +248,8 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
                 )
             _check_share(source, part, changed or uneven(), has_leftovers=bool(histories))
             changed = None
-            take_share(source.iterable, _received_of(part, in_order=in_order))
+            received = _received_of(part, in_order=in_order)
+            source.iterable.load_state_dict(source.iterable.advance_state(*received))
             parts[number] = _SourcePart(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
         elif not part.passes and has_another_share(source.iterable, part.behind):
             _check_share(source, part, changed or uneven(), has_leftovers=False)
@@ -309,14 +301,15 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
     """Make an engine that was not started take its share of what several ranks have not received.
 
     Raises:
-        ValueError: If a state is damaged, or if they cannot be shared again. The engine is then unchanged.
+        ValueError: If they cannot be shared again. The engine is then unchanged.
     """
     source = engine.sources[0]
     if len(engine.sources) > 1 or not can_merge(source.iterable):
         raise ValueError("it is of several ranks, which only an EpochSampler as the only source can share again")
-    epochs = [_number(state, "epoch") for state in states]
+    epochs = [state["epoch"] for state in states]
     kept = [each for state in states for each in _kept(engine, state)]
-    merge_into(source.iterable, [source_state(state, source.iterable) for state in states])
+    merged = source.iterable.merge_states([source_state(state, source.iterable) for state in states])
+    source.iterable.load_state_dict(merged)
     source.resume([], min(epochs), Resumption([], source.own_state()))
     engine.resume(min(epochs))
     for keeper, last in sorted(kept, key=lambda each: -1 if each[1] is None else each[1]):
@@ -333,12 +326,14 @@ class _SourcePart(NamedTuple):
 
 
 def _read(source: Source | None, state: dict[str, Any]) -> _SourcePart:
-    progress = Progress(_number(state, "position"), tuple(runs_from_state(state.get("out", []))))
-    passes, following = _passes(state), _number(state, "following")
-    _check_passes(*progress, passes, following)
+    progress = Progress(state["position"], tuple(runs_from_state(state.get("out", []))))
+    passes = [
+        Pass(each["epoch"], each["begin"], each.get("state"), each.get("first"), each.get("end"))
+        for each in state.get("passes", [])
+    ]
     if len(passes) > 1 and source is not None and not source.continuous:
         raise ValueError("it has several passes over a source that is not `continuous`")
-    return _SourcePart(progress, passes, following, state.get("state"))
+    return _SourcePart(progress, passes, state["following"], state.get("state"))
 
 
 def _received_of(part: _SourcePart, *, in_order: bool) -> ReceivedPositions:
@@ -359,58 +354,19 @@ def source_state(state: dict[str, Any], source: Any) -> Any:
     """Return what a source with shares would say about itself if its consumer had received what a state says.
 
     Raises:
-        ValueError: If the state is damaged, or says that only some of the results of an item were received.
+        ValueError: If the state is of several sources, or says that only some of an item's results were received.
     """
     if state.get("partial"):
         raise ValueError("it was taken when only some of the results of an item had been received")
-    states = state.get("sources")
-    if not isinstance(states, list) or len(states) != 1:
+    states = state["sources"]
+    if len(states) != 1:
         raise ValueError("it is not of one source")
     part = _read(None, states[0])
     if part.passes:
         if state.get("aggregators") and part.progress.position:
             raise ValueError(_LEFT_OVER)
-        return advance(source, _received_of(part, in_order=False))
+        return source.advance_state(*_received_of(part, in_order=False))
     return part.behind
-
-
-def _number(state: object, name: str) -> int:
-    value = state.get(name) if isinstance(state, dict) else None
-    if type(value) is not int or value < 0:
-        raise ValueError(f"its {name!r} is not a non-negative int")
-    return value
-
-
-def _passes(state: dict[str, Any]) -> list[Pass]:
-    listed = state.get("passes", [])
-    if not isinstance(listed, list):
-        raise ValueError("its passes are not a list")  # noqa: TRY004 - a damaged state is a bad value.
-    return [
-        Pass(
-            _number(each, "epoch"),
-            _number(each, "begin"),
-            each.get("state"),
-            each.get("first"),
-            _number(each, "end") if "end" in each else None,
-        )
-        for each in listed
-    ]
-
-
-def _check_passes(position: int, out: Sequence[int], passes: list[Pass], following: int) -> None:
-    at = out[0] if out else position
-    if passes and passes[0].begin > at:
-        raise ValueError("it has positions of no pass")
-    ends = [each.end for each in passes]
-    if None in ends[:-1] or any(end is not None and end > position for end in ends):
-        raise ValueError("its passes do not end where the next begin")
-    for before, behind in pairwise(passes):
-        if (before.end or 0) > behind.begin or before.epoch >= behind.epoch:
-            raise ValueError("its passes do not follow each other")
-    if passes and passes[-1].epoch + 1 != following:
-        raise ValueError("its passes are not numbered")
-    if out and (not passes or out[-1] >= position):
-        raise ValueError("it has positions of no pass")
 
 
 def _legs(passes: list[Pass], position: int, out: Sequence[int], epoch: int) -> list[Leg]:

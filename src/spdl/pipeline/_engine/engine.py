@@ -168,7 +168,7 @@ class Engine:
     def bound_bytes(self, budget: Budget) -> None:
         """Bound the bytes that items in flight keep. Called before anything runs, and after `connect`."""
         self.budget = budget
-        self.lineage.weigh_by(budget)
+        self.lineage.tell_of_drops(budget.forget)
         budget.connect()
         for node in self.nodes:
             node.count_bytes()

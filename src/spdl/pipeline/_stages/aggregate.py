@@ -73,7 +73,7 @@ class GatheringNode(Node):
         return gathering
 
     def _begin_gathering(self, record: Record | None = None) -> Gathering:
-        return self.engine.lineage.begin_gathering(record)
+        return Gathering(record)
 
     def _emit(self, value: Any) -> None:
         self.counters.emitted += 1
@@ -399,13 +399,8 @@ class AggregateNode(GatheringNode):
         if self.history is not None:
             if self.history.leftover is not None and self.gathering.record is None:
                 self._load_leftover()
-        # Nothing else bounds how many items an aggregator takes for one result.
         elif self.kept is not None:
             self.kept.add(value)
-        elif self.gathering.is_long():
-            if self.engine.budget is not None:
-                self.engine.budget.move(self.roots, self.gathering)
-            self.engine.lineage.pack(self.gathering)
         self.roots.append(root)
         return AggregatorCall(self._accumulate, [value], accumulates=True)
 
@@ -573,7 +568,7 @@ class AggregateNode(GatheringNode):
             self.history.emitted(self.gathering, self.left)
         if self.recognises:
             # With the members of a long batch, which are packed in the order of the source.
-            batch = made_again(map(self.engine.lineage.record_of, self.gathering.origins()))
+            batch = made_again(map(self.engine.lineage.record_of, self.gathering.parents))
             if batch is not None:
                 self.gathering.recognise(batch.record)
         super()._emit(value)

@@ -1,9 +1,10 @@
-"""The envelope of a state: its kind, version and checksum, and what is wrong with a state that cannot be loaded."""
+"""What all states share: the envelope with kind, version and checksum, the comparison of fingerprints, and runs."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 from zlib import crc32
 
@@ -132,7 +133,6 @@ def ranks_of(argument: str, state: dict[str, Any], kind: str) -> list[dict[str, 
 
 
 def refuse_state(argument: str, what: str) -> NoReturn:
-    """Raise the ValueError that says what is wrong with a state."""
     raise ValueError(f"`{argument}` {what} ({callers_line()}).")
 
 
@@ -177,3 +177,31 @@ def _show_source(source: Any) -> str:
     if "sample" in source:
         text += f" with fingerprint {source['sample']}"
     return text
+
+
+def runs_to_state(numbers: Sequence[int]) -> list[int]:
+    """Return ascending numbers as a flat list: where the first run begins, its length, the gap to the next, and so on.
+
+    Example:
+        >>> runs_to_state([10, 11, 12, 15])
+        [10, 3, 2, 1]
+    """
+    state: list[int] = []
+    before = following = 0
+    for number in numbers:
+        if state and number == following:
+            state[-1] += 1
+        else:
+            state += (number - before, 1)
+        before = following = number + 1
+    return state
+
+
+def runs_from_state(state: Sequence[int]) -> list[int]:
+    """Return the ascending numbers from a list that `runs_to_state` made."""
+    numbers: list[int] = []
+    at = 0
+    for gap, length in zip(state[::2], state[1::2], strict=True):
+        numbers += range(at + gap, at + gap + length)
+        at += gap + length
+    return numbers

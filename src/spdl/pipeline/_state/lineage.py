@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from spdl.pipeline._state.origins import (
     LISTED,
@@ -12,7 +12,6 @@ from spdl.pipeline._state.origins import (
     AggregatorResult,
     Gathering,
     Group,
-    Packed,
     Result,
     Results,
     Root,
@@ -49,20 +48,12 @@ class Unconsumed(NamedTuple):
     aggregated: list[AggregatorResult]
 
 
-class Weights(Protocol):
-    """Weighs items by their roots: `Budget` does."""
-
-    def forget(self, root: Root) -> None: ...
-
-
 class Lineage:
     """The one owner of the set of positions that were handed out by the sources and are not consumed yet.
 
     The set is as large as the number of items in flight, however long a straggler takes. Positions are added by the
     thread that pulls the source and removed by the consumer; both are single operations on a set, so neither needs the
     engine's lock. Groups are counted under that lock.
-
-    Positions that a `Gathering` has packed are out, too, and in no other set: only that group leads to them.
 
     Attributes:
         histories: The results of aggregators with leftovers, of each in the order of the stages.
@@ -75,12 +66,10 @@ class Lineage:
 
     __slots__ = (
         "_following",
+        "_forget_weight",
         "_gone",
         "_live",
-        "_num_packed",
         "_out",
-        "_packed",
-        "_weights",
         "deliver_position",
         "histories",
         "in_hand",
@@ -97,14 +86,11 @@ class Lineage:
         self.deliver_position: Callable[[int], None] = self._out.discard
         self.removable = self._out
         self.in_hand: dict[object, Root] = {}
-        # The keys are the packed positions of gatherings, and the number is how many positions these are.
-        self._packed: dict[Packed, None] = {}
-        self._num_packed = 0
         self.histories: list[AggregatorHistory] = []
         # Items with several results that are not all consumed.
         self._live: dict[Results, None] = {}
-        # Weighs the items that are out, if the pipeline has a budget.
-        self._weights: Weights | None = None
+        # Forgets the weight of an item that is out, if the pipeline has a budget.
+        self._forget_weight: Callable[[Root], None] | None = None
         # Called with each position that is no longer out, if a callback is registered.
         self._gone: Callable[[int], None] | None = None
         # The records of an earlier run about items whose results were consumed in part.
@@ -121,9 +107,9 @@ class Lineage:
         if self._gone is not None:
             self._gone(root)
 
-    def weigh_by(self, weights: Weights) -> None:
-        """Register what weighs items, which is told of those that are dropped. Called before anything runs."""
-        self._weights = weights
+    def tell_of_drops(self, forget_weight: Callable[[Root], None]) -> None:
+        """Register a callback for each item that is dropped or delivered. Called before anything runs."""
+        self._forget_weight = forget_weight
 
     # ---- the life of an item ----
 
@@ -135,54 +121,12 @@ class Lineage:
         return root
 
     def gather(self, roots: list[Root]) -> Group:
-        """Return the root of one item that is made of several items, or of none."""
         return Group(roots, 1)
-
-    def begin_gathering(self, record: Record | None = None) -> Gathering:
-        """Return the root of one item that will be made of those whose roots are appended to its parents.
-
-        Args:
-            record: Its record from an earlier run.
-        """
-        return Gathering(record)
 
     def begin_history(self) -> AggregatorHistory:
         """Return what notes the results of one more aggregator with leftovers. Called when the stages are made."""
         self.histories.append(AggregatorHistory())
         return self.histories[-1]
-
-    def pack(self, gathering: Gathering) -> None:
-        """Pack the roots after the first ones. Called with the lock held."""
-        packed = gathering.packed()
-        if packed is None:
-            packed = Packed(self.sources)
-            self._packed[packed] = None
-        self._pack(packed, gathering.unlist(packed))
-        # The positions of a group that ends up here as a whole need no group. It may have become whole in the meantime.
-        pending = list(packed.groups)
-        while pending:
-            group = pending.pop()
-            if not packed.pop_if_whole(group):
-                continue
-            self._pack(packed, group.parents)
-            parents = (parent for parent in group.parents if isinstance(parent, Group))
-            pending += (parent.results if isinstance(parent, Result) else parent for parent in parents)
-            if (others := group.packed()) is not None:
-                packed.take_over(others)
-                # In this order, for the thread that looks in the meantime.
-                del self._packed[others]
-                pending += others.groups
-        gathering.note_packed(packed)
-
-    def _pack(self, packed: Packed, roots: list[Root]) -> None:
-        for root in roots:
-            if isinstance(root, Group):
-                packed.add_group(root)
-            else:
-                packed.add(root)
-                # In this order: the thread that looks in the meantime may count one position twice, and misses none.
-                self._num_packed += 1
-                self._out.discard(root)
 
     def split(self, root: Root, descendants: int) -> Group:
         """Return the root of the parts of an item; `descendants` of them will be put together again."""
@@ -193,7 +137,6 @@ class Lineage:
         return Results(root, self._live, self.record_of(root))
 
     def record_of(self, root: Root) -> Record | None:
-        """Return what is known of an item from an earlier run."""
         if self.restored is None:
             return None
         # A batch that was taken apart and put together again is the same item.
@@ -215,8 +158,8 @@ class Lineage:
         self._release(root)
 
     def _release(self, root: Root) -> None:
-        if self._weights is not None:
-            self._forget(self._weights, root)
+        if self._forget_weight is not None:
+            self._forget(self._forget_weight, root)
         if not isinstance(root, Group):
             self.deliver_position(root)
             return
@@ -238,24 +181,13 @@ class Lineage:
                     pending.append((parent, 1))
                 else:
                     self.deliver_position(parent)
-            if (packed := group.packed()) is not None:
-                self._packed_consumed(packed)
-                pending += packed.groups.items()
 
-    def _packed_consumed(self, packed: Packed) -> None:
-        packed.note_done()
-        if self._gone is not None:
-            for position in packed.roots():
-                self._gone(position)
-        del self._packed[packed]
-        self._num_packed -= len(packed)
-
-    def _forget(self, weights: Weights, root: Root) -> None:
-        weights.forget(root)
+    def _forget(self, forget: Callable[[Root], None], root: Root) -> None:
+        forget(root)
         # The item that a generator was made of is gone with it, and what was gathered for a batch with that.
         if isinstance(root, (Results, Gathering)):
             for parent in root.parents:
-                weights.forget(parent)
+                forget(parent)
 
     def restore(self, progress: Sequence[Progress], restored: Restored | None) -> None:
         """Begin at the state of an earlier run, before anything is admitted.
@@ -279,23 +211,20 @@ class Lineage:
 
     def num_out(self) -> int:
         """Return how many source items are in flight. Needs no lock."""
-        return len(self._out) + self._num_packed
+        return len(self._out)
 
     def next_position(self, source: int) -> int:
         """Return the position of the item that a source hands out next. Needs no lock."""
         return self._following[source] // self.sources
 
     def is_out(self, root: int) -> bool:
-        """Return whether a position is out, unless a gathering has packed it. Called with the lock held."""
-        return root in self._out or bool(self._packed)
+        """Return whether a position is out. Needs no lock."""
+        return root in self._out
 
     def lowest_out(self, source: int) -> int:
         """Return the lowest position of a source that is out, or else its next item's position. Needs no lock."""
-        out = self._out.copy().union(*(packed.roots() for packed in list(self._packed)))
-        return (
-            min([root for root in out if root % self.sources == source], default=self._following[source])
-            // self.sources
-        )
+        lowest = min([root for root in self._out.copy() if root % self.sources == source], default=None)
+        return self.next_position(source) if lowest is None else lowest // self.sources
 
     def snapshot(self) -> list[Progress]:
         """Return how far each source is consumed. Called with the lock held."""
@@ -315,18 +244,16 @@ class Lineage:
         """Return what is out. Called with the lock held."""
         # The consumer may remove positions in the meantime, which a copy made in one step does not mind.
         out = self._out.copy()
-        for packed in self._packed:
-            out.update(packed.roots())
         undone: dict[Results, set[int]] = {}
         aggregated: list[AggregatorResult] = []
         for root in self.in_hand.copy().values():
             for each in ancestry(root):
                 if not isinstance(each, Group):
                     out.add(each)
-                else:
-                    each.add_results_to(undone)
-                    if isinstance(each, AggregatorResult):
-                        aggregated.append(each)
+                elif isinstance(each, Result):
+                    undone.setdefault(each.results, set()).add(each.number)
+                elif isinstance(each, AggregatorResult):
+                    aggregated.append(each)
         partial: list[tuple[Results, list[int]]] = []
         for results in self._live | dict.fromkeys(undone):
             without = undone.get(results, ())
@@ -335,14 +262,10 @@ class Lineage:
         return Unconsumed(sorted(out), partial, aggregated)
 
     def locate(self, root: Root) -> list[tuple[int, int]]:
-        """Return the ``(source, position)`` pairs that ``root`` descends from, `LISTED` at most.
-
-        They are in the order in which they were merged; an aggregator's beyond that many are sorted.
-        """
+        """Return the ``(source, position)`` pairs that ``root`` descends from, in order: `LISTED` at most."""
         return self._pairs(_origins(root, LISTED))
 
     def describe(self, root: Root) -> str:
-        """Name the source items that ``root`` descends from, for a message."""
         return describe(self._pairs(_origins(root, LISTED + 1)), sources=self.sources)
 
     def _pairs(self, origins: list[int]) -> list[tuple[int, int]]:

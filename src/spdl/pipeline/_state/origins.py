@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from spdl._ranges import Ranges
 from spdl.pipeline._declare.op import ItemContext
-from spdl.pipeline._state.positions import PositionSet
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.partial import Batch, Record
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
 
 # How many positions of one item a report lists. An item may be made of the whole dataset.
 LISTED = 1_000
-
-# A gathering packs that many of its roots at a time: short work, since the engine's lock is held.
-_PACKED_AT_ONCE = 64
 
 # How an item is made of the very items that went into it: it is the only one, it is a list of them, or they are
 # somewhere in it.
@@ -33,11 +28,6 @@ class Group:
     A group is consumed when the last of its ``pending`` descendants is, and then each of its parents loses one
     descendant. Nesting groups keeps the cost of a release independent of how many items a batch holds.
     """
-
-    # True if a callback is called when the group is consumed.
-    observed: ClassVar[bool] = False
-    # True if it is one item made of others, be it of a single one.
-    is_gathered: ClassVar[bool] = False
 
     __slots__ = ("parents", "pending")
 
@@ -53,22 +43,11 @@ class Group:
     def consumed(self) -> None:
         """Called with the engine's lock held when no descendant is left."""
 
-    def packed(self) -> Packed | None:
-        """Return the parents that are not in the list, if there are any."""
-        return None
-
-    def add_results_to(self, found: dict[Results, set[int]]) -> None:
-        """Add the results that it is or has packed, by their numbers."""
-
-    def origins(self) -> Iterator[Root]:
-        """Yield all parents."""
-        yield from self.parents
-
 
 class Results(Group):
     """The origin of the several results of one item. Each result has a number, which identifies it after a resume."""
 
-    __slots__ = ("_below", "_consumed", "_live", "_skipped", "made", "parents_of_each", "record")
+    __slots__ = ("_below", "_consumed", "_live", "made", "parents_of_each", "record")
 
     def __init__(self, root: Root, live: dict[Results, None], record: Record | None) -> None:
         self.parents = [root]
@@ -79,13 +58,11 @@ class Results(Group):
         # The numbers of the consumed ones: all below this, while they are consumed in order.
         self._below = 0
         self._consumed: Ranges | None = None
-        # The record of an earlier run, and the results that were consumed there.
+        # The record of an earlier run, whose consumed results are not made again.
         self.record = record
-        self._skipped: list[tuple[int, int]] = []
         if record is not None:
             record.meet()
             if record.done:
-                self._skipped = record.done.runs[::-1]
                 self._consumed = Ranges(record.done.runs)
         self.parents_of_each: list[Root] = [self]
         self._live = live
@@ -95,9 +72,7 @@ class Results(Group):
         """Count one more result. Return its root, or None if it was consumed in an earlier run."""
         number = self.made
         self.made = number + 1
-        if self._skipped and number >= self._skipped[-1][0]:
-            if number + 1 == self._skipped[-1][1]:
-                self._skipped.pop()
+        if self.record is not None and number in self.record.done:
             return None
         self.pending += 1
         return Result(self.parents_of_each, number)
@@ -105,7 +80,7 @@ class Results(Group):
     def numbered_result(self, number: int) -> Result | None:
         """Count a result whose number was given elsewhere. Return as `next_result` does."""
         self.made = max(self.made, number + 1)
-        if any(first <= number < end for first, end in self._skipped):
+        if self.record is not None and number in self.record.done:
             return None
         self.pending += 1
         return Result(self.parents_of_each, number)
@@ -127,21 +102,16 @@ class Results(Group):
         self._consumed.add(number, number + 1)
 
     def done(self) -> list[int]:
-        """Return the numbers of the results that have been consumed, in order."""
         return list(range(self._below) if self._consumed is None else self._consumed)
 
     def is_begun(self) -> bool:
-        """Return whether a result has been consumed."""
         return bool(self._below or self._consumed)
 
     def consumed(self) -> None:
-        # It may have been packed as a whole before.
         self._live.pop(self, None)
 
 
 class Result(Group):
-    """One of the several results of one item."""
-
     __slots__ = ("number",)
 
     def __init__(self, parents: list[Root], number: int) -> None:
@@ -158,73 +128,28 @@ class Result(Group):
     def consumed(self) -> None:
         self.results.note_done(self.number)
 
-    def add_results_to(self, found: dict[Results, set[int]]) -> None:
-        found.setdefault(self.results, set()).add(self.number)
-
 
 class Gathering(Group):
     """The origin of an item that is made of any number of others, as an aggregator makes it.
 
-    The first parents are in a list, in the order of their arrival. The others are packed, or a rare batch of millions
-    would cost more memory than what it holds.
+    The parents are in the order of their arrival.
     """
 
-    is_gathered = True
-
-    __slots__ = ("_pack_at", "_packed", "form", "record")
+    __slots__ = ("form", "record")
 
     def __init__(self, record: Record | None = None) -> None:
         super().__init__([], 1)
         # Known if the engine can make it without the aggregator, or if it cannot be made again. Then its parents are
         # in the order of its parts.
         self.form: Form | None = None
-        self._packed: Packed | None = None
-        self._pack_at = LISTED + _PACKED_AT_ONCE
         # The record of this batch from an earlier run.
         self.record = record
 
-    def packed(self) -> Packed | None:
-        return self._packed
-
-    def origins(self) -> Iterator[Root]:
-        packed = self._packed
-        if packed is None:
-            yield from self.parents
-            return
-        # In the order of their arrival, if that is the source's: packed ones are in between.
-        yield from islice(self.parents, LISTED)
-        yield from packed.roots()
-        yield from packed.groups.copy()
-        yield from islice(self.parents, LISTED, None)
-
     def recognise(self, record: Record) -> None:
-        """Note that it is a batch of an earlier run."""
         self.record = record
 
     def note_form(self, form: Form | None) -> None:
-        """Note how it is made of its parents."""
         self.form = form
-
-    def add_results_to(self, found: dict[Results, set[int]]) -> None:
-        if self._packed is not None:
-            for results, numbers in self._packed.results.items():
-                found.setdefault(results, set()).update(numbers)
-
-    def is_long(self) -> bool:
-        """Return whether some parents should be packed now."""
-        return len(self.parents) >= self._pack_at
-
-    def unlist(self, packed: Packed) -> list[Root]:
-        """Take out of the list, and return, what goes into ``packed``."""
-        self._packed = packed
-        rest = self.parents[LISTED:]
-        del self.parents[LISTED:]
-        return rest
-
-    def note_packed(self, packed: Packed) -> None:
-        """Note what is left to be looked at when parents are packed again."""
-        # As many again: looking at all of them costs each new one a constant time.
-        self._pack_at = LISTED + max(_PACKED_AT_ONCE, len(packed.groups))
 
 
 class Foreign(Group):
@@ -250,72 +175,6 @@ def origin_of(root: Root) -> int:
     return -1 - first
 
 
-class Packed:
-    """Parents of a group in no order: the positions, how often each group occurs, and which results of an item."""
-
-    __slots__ = ("groups", "positions", "results")
-
-    def __init__(self, sources: int) -> None:
-        self.positions = [PositionSet() for _ in range(sources)]
-        self.groups: dict[Group, int] = {}
-        # Which results of an item there are; how many is also in `groups`.
-        self.results: dict[Results, Ranges] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self.positions))
-
-    def roots(self) -> Iterator[int]:
-        """Yield the roots of the positions."""
-        sources = len(self.positions)
-        for source, positions in enumerate(self.positions):
-            yield from (position * sources + source for position in positions)
-
-    def add(self, root: int) -> None:
-        """Add a position, given as a root."""
-        position, source = divmod(root, len(self.positions))
-        self.positions[source].add(position)
-
-    def add_groups(self, groups: Iterable[tuple[Group, int]]) -> None:
-        """Add groups with the number of times that each occurs."""
-        for group, count in groups:
-            self.groups[group] = self.groups.get(group, 0) + count
-
-    def add_group(self, group: Group) -> None:
-        """Add a group, or one of the results of an item."""
-        if isinstance(group, Result):
-            results = group.results
-            self.results.setdefault(results, Ranges()).add(group.number, group.number + 1)
-            group = results
-        self.groups[group] = self.groups.get(group, 0) + 1
-
-    def take_over(self, other: Packed) -> None:
-        """Add all of another's parents."""
-        for mine, others in zip(self.positions, other.positions, strict=True):
-            mine.take_over(others)
-        self.add_groups(other.groups.items())
-        for results, numbers in other.results.items():
-            self.results[results] = self.results.get(results, Ranges()).union(numbers)
-
-    def pop_if_whole(self, group: Group) -> bool:
-        """Take a group out if nothing descends from it but what is in here. Return whether that was so."""
-        if group.observed or self.groups.get(group) != group.pending:
-            return False
-        if isinstance(group, Results):
-            if group.is_begun():
-                # It must still be known which results are not in here.
-                return False
-            group.consumed()
-            self.results.pop(group, None)
-        del self.groups[group]
-        return True
-
-    def note_done(self) -> None:
-        """Note that the results in here are consumed."""
-        for results, numbers in self.results.items():
-            for number in numbers:
-                results.note_done(number)
-
-
 class AggregatorLeftover(NamedTuple):
     """The leftover of an aggregator at some moment, and the number of the epoch at that moment."""
 
@@ -339,9 +198,6 @@ class RepeatedResult(NamedTuple):
 class AggregatorResult(Gathering):
     """The origin of one result: the items that came since the one before, and what that one has left over."""
 
-    # Each result needs its leftover, so it is not packed with its items.
-    observed: ClassVar[bool] = True
-
     __slots__ = ("history", "leftover", "number", "place")
 
     def __init__(self, history: AggregatorHistory, record: Record | None = None) -> None:
@@ -353,7 +209,6 @@ class AggregatorResult(Gathering):
         self.place: int | None = None
 
     def join(self, number: int, leftover: AggregatorLeftover, place: int | None) -> None:
-        """Note its number among the results, what was left over before it, and its place in the state."""
         self.number, self.leftover, self.place = number, leftover, place
 
     def consumed(self) -> None:
@@ -394,11 +249,9 @@ class AggregatorHistory:
         self._floor = 0
 
     def begin(self, left: Any, epoch: int) -> None:
-        """Note what is left over from before the start."""
         self._left, self.epoch = left, epoch
 
     def resume(self, leftover: AggregatorLeftover, again: list[RepeatedResult], epoch: int) -> None:
-        """Continue at the state of an earlier run, before anything runs."""
         self.leftover, self.again, self.epoch = leftover, again, epoch
 
     def take_leftover(self) -> Any:
@@ -409,7 +262,6 @@ class AggregatorHistory:
         return self._left
 
     def emitted(self, result: AggregatorResult, left: Any) -> None:
-        """Note a result, and what is left over now."""
         if result.record is None:
             result.join(self._made, AggregatorLeftover(self._left, self.epoch), None)
         else:
@@ -421,12 +273,10 @@ class AggregatorHistory:
         self._left = left
 
     def end_epoch(self, left: Any) -> None:
-        """Note that an epoch was flushed, here or in an earlier run, and what is left over then."""
         self._left = left
         self.epoch += 1
 
     def again_of(self, record: Record) -> RepeatedResult:
-        """Return what should be made again, by its record."""
         return next(each for each in self.again if each.batch.record is record)
 
     def cut(self, undone: Iterable[AggregatorResult], referred: Collection[AggregatorResult]) -> AggregatorCut:
@@ -501,10 +351,10 @@ def context_of(locate: Locate, root: Root) -> ItemContext:
         if isinstance(root, Result):
             results.append(root.number)
             root = root.results.parents[0]
-        elif len(root.parents) == 1 and root.packed() is None and not root.is_gathered:
+        elif len(root.parents) == 1 and not isinstance(root, Gathering):
             root = root.parents[0]
         else:
-            members = tuple(context_of(locate, member) for member in root.origins())
+            members = tuple(context_of(locate, member) for member in root.parents)
             if not members:
                 return ItemContext(0, -1, -1, 0, tuple(reversed(results)))
             first = members[0]
@@ -530,7 +380,7 @@ def ancestry(root: Root) -> Iterator[Root]:
             seen.add(current)
             yield current
             if isinstance(current, Group):
-                pending.append(current.origins())
+                pending.append(iter(current.parents))
 
 
 def origins(root: Root) -> tuple[int, ...]:
@@ -552,5 +402,5 @@ def origins(root: Root) -> tuple[int, ...]:
             pending.append(each.results.parents[0])
         else:
             # The first ones first.
-            pending += reversed(list(islice(each.origins(), LISTED)))
+            pending += reversed(each.parents[:LISTED])
     return tuple(found)

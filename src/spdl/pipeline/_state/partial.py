@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._ranges import Ranges
+from spdl.pipeline._state.format import runs_from_state, runs_to_state
 from spdl.pipeline._state.origins import (
     AggregatorHistory,
     AggregatorLeftover,
@@ -18,7 +18,6 @@ from spdl.pipeline._state.origins import (
     Result,
     Root,
 )
-from spdl.pipeline._state.positions import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from spdl.pipeline._state.lineage import Lineage, Unconsumed
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 # a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
 # Before the items comes its form, if it needs no aggregator.
 Term: TypeAlias = "int | dict[str, Any]"
-
-# The deepest chain of results of results that a state may name; no graph has that many stages.
-_DEEPEST = 500
 
 
 class Member(NamedTuple):
@@ -57,14 +53,12 @@ class Record:
         self.met = False
 
     def meet(self) -> None:
-        """Note that the item becomes results again."""
         self.met = True
 
     def result(self, number: int) -> Record:
         return self.results.setdefault(number, Record())
 
     def join(self, batch: Batch, index: int) -> None:
-        """Note the batch that it went into."""
         self.member = Member(batch, index)
 
 
@@ -92,28 +86,28 @@ class Restored:
 
     Attributes:
         roots: The records of the source's items, by their roots.
+        terms: The items of each batch of the state.
+        made: Each batch of the state.
         batches: The batches that are still to be made again.
     """
 
-    __slots__ = ("_batches", "_made", "_partial", "batches", "roots")
+    __slots__ = ("_partial", "batches", "made", "roots", "terms")
 
     def __init__(self, batches: list[list[Any]], partial: list[tuple[Term, list[int]]], sources: int) -> None:
         self.roots: dict[int, Record] = {}
         forms = [_form_of(batch) for batch in batches]
-        self._batches = [
+        self.terms = [
             _spread(batch if form is None else batch[1:], sources) for batch, form in zip(batches, forms, strict=True)
         ]
-        self._made = [Batch(len(batch), form) for batch, form in zip(self._batches, forms, strict=True)]
-        self.batches = list(self._made)
-        for batch, members in zip(self._made, self._batches, strict=True):
+        self.made = [Batch(len(batch), form) for batch, form in zip(self.terms, forms, strict=True)]
+        self.batches = list(self.made)
+        for batch, members in zip(self.made, self.terms, strict=True):
             for index, member in enumerate(members):
                 self._record(member).join(batch, index)
         self._partial: list[_Partial] = []
         for item, done in partial:
             numbers = runs_from_state(done)
             record = self._record(item)
-            if record.done:
-                raise ValueError("a partly consumed item is named twice")
             for number in numbers:
                 record.done.add(number, number + 1)
             self._partial.append(_Partial(item, numbers, frozenset(self._roots_of(item))))
@@ -122,14 +116,14 @@ class Restored:
         if isinstance(item, int):
             return self.roots.setdefault(item, Record())
         if "batch" in item:
-            return self._made[item["batch"]].record
+            return self.made[item["batch"]].record
         return self._record(item["of"]).result(item["result"])
 
     def _roots_of(self, item: Term) -> set[int]:
         if isinstance(item, int):
             return {item}
         if "batch" in item:
-            return {root for member in self._batches[item["batch"]] for root in self._roots_of(member)}
+            return {root for member in self.terms[item["batch"]] for root in self._roots_of(member)}
         return self._roots_of(item["of"])
 
     def learn(self, root: int, results: Iterable[tuple[int, ...]]) -> None:
@@ -146,32 +140,21 @@ class Restored:
                 of = of.result(each)
             of.done.add(number, number + 1)
 
-    def batch(self, index: int) -> Batch:
-        """Return one of the batches of the state, by its place there."""
-        return self._made[index]
-
-    def terms(self) -> list[list[Term]]:
-        """Return the items of the batches of the state."""
-        return self._batches
-
     def forget(self, root: int) -> None:
-        """Forget what is known of an item, since it is gone."""
         self.roots.pop(root, None)
 
     def made_again(self, batch: Batch) -> None:
         if batch in self.batches:
             self.batches.remove(batch)
 
-    def pending(self, out: Collection[int]) -> list[tuple[list[list[Term]], Term, list[int]]]:
-        """Return what has not been met again: the batches that a name refers to, the item, and its consumed results.
+    def pending(self, out: Collection[int]) -> list[tuple[Term, list[int]]]:
+        """Return what has not been met again: the items, and their consumed results.
 
         Args:
             out: The roots of the positions that are out. Results of other positions will not come again.
         """
         return [
-            (self._batches, item, done)
-            for item, done, roots in self._partial
-            if not self._record(item).met and roots.issubset(out)
+            (item, done) for item, done, roots in self._partial if not self._record(item).met and roots.issubset(out)
         ]
 
 
@@ -191,64 +174,16 @@ def _spread(batch: list[Any], sources: int) -> list[Term]:
     return members
 
 
-def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
+def restored_from_state(state: dict[str, Any], sources: int) -> Restored | None:
     """Return a state's records of items whose results were consumed in part; None if there are no such items.
 
     Args:
         state: The records as `state_of` wrote them.
         sources: How many sources there are.
-        out: The roots of the positions that are out: all of these items are made of them.
-
-    Raises:
-        ValueError: If it is something else.
     """
-    if not isinstance(state, dict):
-        raise ValueError("its partly consumed items are not a dict")  # noqa: TRY004 - a truncated state is a bad value.
     if not state:
         return None
-    batches, items = state.get("batches", []), state.get("items")
-    if not isinstance(batches, list) or not isinstance(items, list):
-        raise ValueError("its partly consumed items are not lists")  # noqa: TRY004 - as above.
-    for index, batch in enumerate(batches):
-        if not isinstance(batch, list):
-            raise ValueError("a batch in it is not a list of items")  # noqa: TRY004 - as above.
-        for part in batch if _form_of(batch) is None else batch[1:]:
-            if isinstance(part, list):
-                _check_run(part, sources, out)
-            else:
-                _check_name(part, index, out)
-    partial: list[tuple[Term, list[int]]] = []
-    for each in items:
-        if not isinstance(each, dict) or each.keys() != {"item", "done"}:
-            raise ValueError("a partly consumed item in it has no name or no results")
-        _check_name(each["item"], len(batches), out)
-        partial.append((each["item"], each["done"]))
-    return Restored(batches, partial, sources)
-
-
-def _check_run(run: list[Any], sources: int, out: Collection[int]) -> None:
-    if len(run) != 2 or not all(type(number) is int for number in run) or not 1 <= run[1] <= len(out):  # noqa: PLR2004
-        raise ValueError("a batch in it has an invalid range of positions")
-    if not all(root in out for root in range(run[0], run[0] + run[1] * sources, sources)):
-        raise ValueError("a batch in it has positions that were consumed already")
-
-
-def _check_name(name: object, batches: int, out: Collection[int]) -> None:
-    for _ in range(_DEEPEST):
-        if type(name) is int:
-            if name not in out:
-                raise ValueError("a partly consumed item has a position that is not out")
-            return
-        if not isinstance(name, dict):
-            break
-        if name.keys() == {"batch"}:
-            if type(name["batch"]) is not int or not 0 <= name["batch"] < batches:
-                break
-            return
-        if name.keys() != {"of", "result"} or type(name["result"]) is not int or name["result"] < 0:
-            break
-        name = name["of"]
-    raise ValueError("a partly consumed item has no name that names an item")
+    return Restored(state.get("batches", []), [(each["item"], each["done"]) for each in state["items"]], sources)
 
 
 class _Writer:
@@ -275,13 +210,11 @@ class _Writer:
             return None
         index = self._indices.get(root)
         if index is None and isinstance(root, AggregatorResult) and root.place is not None:
-            assert self._restored is not None
-            index = self._indices[root] = self.copy_batch(self._restored.terms(), root.place)
+            index = self._indices[root] = self.copy_batch(root.place)
         if index is None:
-            names = [self.name(parent) for parent in root.origins()]
+            names = [self.name(parent) for parent in root.parents]
             nameless = not names and not isinstance(root, AggregatorResult)
-            if None in names or nameless or (root.packed() is not None and not _ascends(names)):
-                # Packed positions have lost their order.
+            if None in names or nameless:
                 return None
             if root.form == "nest":
                 raise RuntimeError(
@@ -293,25 +226,23 @@ class _Writer:
         return {"batch": index}
 
     def referred(self) -> list[AggregatorResult]:
-        """Return the results of aggregators with leftovers that names refer to."""
         return [key for key in self._indices if isinstance(key, AggregatorResult)]
 
-    def copy(self, batches: list[list[Term]], item: Term) -> Term:
-        """Return the name of an item that other batches were referred to by."""
+    def copy(self, item: Term) -> Term:
+        """Return the name of an item that the state of an earlier run had named."""
         if isinstance(item, int):
             return item
         if "of" in item:
-            return {**item, "of": self.copy(batches, item["of"])}
-        return {"batch": self.copy_batch(batches, item["batch"])}
+            return {**item, "of": self.copy(item["of"])}
+        return {"batch": self.copy_batch(item["batch"])}
 
-    def copy_batch(self, batches: list[list[Term]], place: int) -> int:
-        """Return the place of a batch that was at a place among other batches."""
-        key = (id(batches), place)
-        index = self._indices.get(key)
+    def copy_batch(self, place: int) -> int:
+        """Return the place of a batch that was at a place in the state of an earlier run."""
+        index = self._indices.get(place)
         if index is None:
             assert self._restored is not None
-            form = self._restored.batch(place).form
-            index = self._add(key, [self.copy(batches, member) for member in batches[place]], form)
+            names = list(map(self.copy, self._restored.terms[place]))
+            index = self._add(place, names, self._restored.made[place].form)
         return index
 
     def _add(self, key: object, names: Sequence[Any], form: Form | None) -> int:
@@ -337,10 +268,6 @@ class _Writer:
         return index
 
 
-def _ascends(names: list[Any]) -> bool:
-    return all(isinstance(name, int) for name in names) and all(a < b for a, b in pairwise(names))
-
-
 def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
     """Return the items whose results were consumed in part, and what aggregators have left over, as a state holds them.
 
@@ -359,10 +286,10 @@ def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
         if name is not None:
             items.append({"item": name, "done": runs_to_state(done)})
     if restored is not None:
-        for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
-            items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
+        for item, done in restored.pending(frozenset(unconsumed.roots)):
+            items.append({"item": writer.copy(item), "done": runs_to_state(done)})
     # The states of later stages refer to the states of earlier ones.
-    histories = [_history_state(writer, history, unconsumed, restored) for history in reversed(lineage.histories)][::-1]
+    histories = [_history_state(writer, history, unconsumed) for history in reversed(lineage.histories)][::-1]
     state: dict[str, Any] = {}
     if items or writer.batches:
         state["partial"] = {"items": items, "batches": writer.batches} if writer.batches else {"items": items}
@@ -371,9 +298,7 @@ def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
     return state
 
 
-def _history_state(
-    writer: _Writer, history: AggregatorHistory, unconsumed: Unconsumed, restored: Restored | None
-) -> dict[str, Any]:
+def _history_state(writer: _Writer, history: AggregatorHistory, unconsumed: Unconsumed) -> dict[str, Any]:
     cut = history.cut(unconsumed.aggregated, writer.referred())
     again: list[list[Any]] = []
     for result in cut.again:
@@ -385,9 +310,7 @@ def _history_state(
                 "these were. Put the aggregator before that stage, or make the later stages keep the order."
             )
         again.append([name["batch"], *result.leftover])
-    for each in history.again:
-        assert restored is not None
-        again.append([writer.copy_batch(restored.terms(), each.place), *each.leftover])
+    again += [[writer.copy_batch(each.place), *each.leftover] for each in history.again]
     state: dict[str, Any] = cut.leftover._asdict()
     if again:
         state["again"] = again
@@ -395,7 +318,7 @@ def _history_state(
 
 
 def histories_from_state(
-    states: object, number: int, restored: Restored | None
+    states: list[dict[str, Any]], number: int, restored: Restored | None
 ) -> list[tuple[AggregatorLeftover, list[RepeatedResult]]]:
     """Return the leftovers of aggregators and the results that they have to make again, as `state_of` wrote them.
 
@@ -405,28 +328,18 @@ def histories_from_state(
         restored: The state's records about the items of these results.
 
     Raises:
-        ValueError: If it is of other aggregators, or damaged.
+        ValueError: If it is of other aggregators.
     """
-    if not isinstance(states, list) or len(states) != number:
+    if len(states) != number:
         raise ValueError(
-            f"it holds what {len(states) if isinstance(states, list) else 'no'} aggregators have left over, and this "
-            f"pipeline has {number} with `state_dict` and `load_state_dict`"
+            f"it holds what {len(states)} aggregators have left over, and this pipeline has {number} with "
+            "`state_dict` and `load_state_dict`"
         )
     histories: list[tuple[AggregatorLeftover, list[RepeatedResult]]] = []
     for state in states:
-        again = state.get("again", []) if isinstance(state, dict) else None
-        if not isinstance(again, list) or "left" not in state or type(state.get("epoch")) is not int:
-            raise ValueError("an aggregator's leftover in it is not a dict with `left` and `epoch`")
-        histories.append(
-            (AggregatorLeftover(state["left"], state["epoch"]), [_again(each, restored) for each in again])
-        )
+        again = []
+        for place, left, epoch in state.get("again", []):
+            assert restored is not None
+            again.append(RepeatedResult(place, restored.made[place], AggregatorLeftover(left, epoch)))
+        histories.append((AggregatorLeftover(state["left"], state["epoch"]), again))
     return histories
-
-
-def _again(entry: object, restored: Restored | None) -> RepeatedResult:
-    if restored is None or not isinstance(entry, list) or len(entry) != 3:  # noqa: PLR2004 - as `_history_state` writes it.
-        raise ValueError("a result of an aggregator has no batch")
-    index, left, epoch = entry
-    if type(index) is not int or not 0 <= index < len(restored.terms()) or type(epoch) is not int:
-        raise ValueError("a result of an aggregator has no batch")
-    return RepeatedResult(index, restored.batch(index), AggregatorLeftover(left, epoch))

@@ -57,11 +57,9 @@ class Pass:
         self.first = first
 
     def finish(self, end: int) -> None:
-        """Note the position after its last item."""
         self.end = end
 
     def note_first(self, item: object) -> None:
-        """Note what its first item is."""
         self.first = mark_of(item)
 
 
@@ -79,7 +77,6 @@ class Passes:
         self._known: tuple[list[Pass], int] = ([], 0)
 
     def known(self) -> tuple[list[Pass], int]:
-        """Return the passes, oldest first, and the number of the next one."""
         return self._known
 
     def begin(self, position: int, state: Any, *, epochs_read: int, lowest_out: int) -> Pass:
@@ -99,7 +96,6 @@ class Passes:
         return begun
 
     def restore(self, passes: list[Pass], following: int) -> None:
-        """Begin with the passes of an earlier run."""
         self._known = (passes, following)
 
     def locate(self, position: int) -> tuple[int, int]:
@@ -183,11 +179,9 @@ class Resumption:
         )
 
     def is_over(self) -> bool:
-        """Return whether no pass is left."""
         return not self._legs
 
     def next_leg(self) -> Leg | None:
-        """Return the rest of the next pass; None if there is no further pass."""
         return self._legs.popleft() if self._legs else None
 
 
@@ -212,7 +206,6 @@ def knows_states(kind: type, name: str) -> bool:
 
 
 def _place_of(kind: type, name: str) -> int | None:
-    """Return the place of the class that defines a method among a class and its bases."""
     return next((place for place, base in enumerate(kind.__mro__) if name in vars(base)), None)
 
 
@@ -295,7 +288,6 @@ class ResumedIterator(Interruptible):
         return next(self.rest)
 
     def close(self) -> None:
-        """Close the source's own iterator, if it can be closed."""
         self._seeker.close()
 
     def interrupt(self) -> None:
@@ -322,14 +314,12 @@ class Seeker:
         self.at = 0
 
     def item(self, offset: int) -> Any:
-        """Return the item at an offset from the beginning of the pass."""
         for item in islice(self.rest(offset), 1):
             self.at = offset + 1
             return item
         raise TooShortError(_too_short(self.source, self.leg, offset))
 
     def rest(self, offset: int) -> Iterator[Any]:
-        """Return an iterator that begins at an offset."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -337,14 +327,12 @@ class Seeker:
         self.close()
 
     def skip(self, count: int) -> None:
-        """Pass over that many items."""
         skipped = sum(1 for _ in islice(self.iterator, count))
         if skipped < count:
             raise TooShortError(_too_short(self.source, self.leg, self.at + count))
         self.at += count
 
     def close(self) -> None:
-        """Close the iterator, if it can be closed."""
         if hasattr(self.iterator, "close"):
             self.iterator.close()
 
@@ -409,8 +397,6 @@ class _Replayed(Seeker):
 
 
 class _ChainedIterator(Interruptible):
-    """The first item of an iterator, and then the others."""
-
     def __init__(self, first: list[Any], iterator: Any) -> None:
         self.first = first
         self.iterator = iterator
@@ -434,7 +420,6 @@ _SEEKERS = {"index": _Indexed, "iterate_from": _FromPosition, "replay": _Replaye
 
 
 def seeker_in(source: Any, leg: Leg) -> Seeker:
-    """Return what brings a source to the items of one pass."""
     return _SEEKERS[how_to_seek(source)](source, leg)
 
 
@@ -550,11 +535,6 @@ class ReceivedPositions(NamedTuple):
     beyond: tuple[tuple[int, int], ...]
 
 
-def advance(source: Any, received: ReceivedPositions) -> Any:
-    """Return the state of a source whose consumer has received these items."""
-    return source.advance_state(received.before, received.first, received.beyond)
-
-
 def has_another_share(source: Any, before: Any) -> bool:
     """Return whether a pass was another share of the data than this source would yield now. Changes its state.
 
@@ -578,16 +558,6 @@ def is_of_all_ranks(source: Any, before: Any) -> bool:
     return True
 
 
-def take_share(source: Any, received: ReceivedPositions) -> None:
-    """Make a source yield its share of what no rank has received."""
-    source.load_state_dict(advance(source, received))
-
-
 def can_merge(source: object) -> bool:
     """Return whether a source can share again what several ranks have left."""
     return has_state(source) and offers(source, "advance_state", "merge_states")
-
-
-def merge_into(source: Any, states: Sequence[Any]) -> None:
-    """Make a source yield its share of what several ranks have not received."""
-    source.load_state_dict(source.merge_states(states))
