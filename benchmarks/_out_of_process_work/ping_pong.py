@@ -57,7 +57,8 @@ def channel(*, count: int) -> dict[str, float]:
     end = ParentEnd()
     process = multiprocessing.get_context("fork").Process(target=_echo, args=(end.worker_end, count))
     process.start()
-    end.started(process)
+    end.worker_end.close()
+    end.started([process.sentinel])
     _bind(0)
     times = []
     for number in range(count):

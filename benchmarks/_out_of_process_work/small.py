@@ -47,7 +47,8 @@ def ring(*, count: int, batch: int) -> dict[str, float]:
     end = ParentEnd()
     process = multiprocessing.get_context("fork").Process(target=_send, args=(end.worker_end, count, batch))
     process.start()
-    end.started(process)
+    end.worker_end.close()
+    end.started([process.sentinel])
     resident, received = 0.0, 0
     begin = time.perf_counter()
     while received < count:

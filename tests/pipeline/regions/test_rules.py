@@ -23,11 +23,11 @@ from tests.pipeline.interpreters import needs_interpreters, use_interpreters
 from tests.pipeline.support import build, wait_until
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._elsewhere import dealer, region_node, region_workers
-from spdl.pipeline._elsewhere.dealer import Dealer, Peer
+from spdl.pipeline._elsewhere import region_node, region_workers
 from spdl.pipeline._elsewhere.lane import PeerGone
-from spdl.pipeline._elsewhere.region_node import RegionNode
-from spdl.pipeline._elsewhere.region_worker import BufferedLines, ReceivedItems, RegionOutbox, Telling
+from spdl.pipeline._elsewhere.region_node import Dealer, Peer, RegionNode
+from spdl.pipeline._elsewhere.region_worker import BufferedLines, ReceivedItems, RegionOutbox, WorkerPlace
+from spdl.pipeline._elsewhere.region_workers import RegionWorker
 from spdl.pipeline._elsewhere.regions import Staff
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd
 from spdl.pipeline._elsewhere.worker_messages import RaisedHere
@@ -78,7 +78,7 @@ def dealer_of(peers: list[Peer], *, reruns: bool) -> Dealer:
     """Return the dealer of a region in front of which one item waits."""
     queue: Any = SimpleNamespace(queue=deque([(0, "item")]), order=None)
     workers: Any = SimpleNamespace(peers=peers, reruns=reruns)
-    return Dealer(queue, workers, lambda *_: None, with_contexts=False, gathers=False)
+    return Dealer(queue, workers, with_contexts=False, gathers=False)
 
 
 @pytest.mark.parametrize("reruns", [False, True])
@@ -100,14 +100,14 @@ def test_dealer_looks_at_no_worker_that_is_being_closed(tmp_path: Path, monkeypa
     looked_at: list[Peer] = []
 
     def watched(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Peer, *arguments: Any) -> Any:
-            looked_at.extend(peer for peer in node.dealer._awake() if peer is self)
-            return method(self, *arguments)
+        def call(self: RegionWorker, *arguments: Any, **options: Any) -> Any:
+            looked_at.extend(peer for peer in node.dealer._awake() if peer.worker is self)
+            return method(self, *arguments, **options)
 
         return call
 
-    monkeypatch.setattr(Peer, "close", watched(Peer.close))
-    monkeypatch.setattr(Peer, "end", watched(Peer.end))
+    for name in ("close", "end"):
+        monkeypatch.setattr(RegionWorker, name, watched(getattr(RegionWorker, name)))
     workers = ProcessPoolExecutorConfig(2, on_death="rerun")
     pipeline = region(workers, ops.DieOnce(str(tmp_path / "died"), 3), range(1000))
     node = node_of(pipeline)
@@ -125,9 +125,9 @@ def test_region_tells_of_the_end_only_when_nothing_is_sent() -> None:
     peer = Peer(worker, 0, 64)
     node.staff.peers = [peer]
     node.flush_due = True
-    peer.begin_sending()
+    peer.sending = True
     assert not node.ready()
-    peer.end_sending()
+    peer.sending = False
     assert node.ready()
     # There is no worker to be ended.
     node.staff.peers = []
@@ -143,7 +143,7 @@ class LastWords:
     def __init__(self) -> None:
         self.reports: list[Any] = []
 
-    def send(self, items: Any, timeout: float | None = None) -> None:
+    def send(self, items: Any) -> None:
         self.reports.append(items[0])
         raise PeerGone
 
@@ -151,9 +151,8 @@ class LastWords:
 def test_outbox_sends_what_is_lost_while_it_looks_for_news(monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = build()
     end: Any = LastWords()
-    outbox = RegionOutbox(
-        pipeline._engine, [], ReceivedItems(), end, Telling(1, 3600.0, None), lines=BufferedLines(), wrap=RaisedHere
-    )
+    place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=lambda _: None)
+    outbox = RegionOutbox(pipeline._engine, [], ReceivedItems(end), end, place, most=1, every=3600.0, load=None)
     found_nothing = Engine.found_nothing
 
     def found_nothing_yet(engine: Engine) -> None:
@@ -224,7 +223,7 @@ def test_stop_waits_for_ops_although_the_thread_of_the_region_begins_late(monkey
 @pytest.mark.timeout(60)
 def test_stop_waits_for_no_process_that_has_yet_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     # One that works would get as long.
-    monkeypatch.setattr(dealer, "_GRACE", 100.0)
+    monkeypatch.setattr(region_node, "_GRACE", 100.0)
     workers = ProcessPoolExecutorConfig(1, initializer=time.sleep, initargs=(100,))
     pipeline = region(workers, ops.same, [1])
     with pipeline.auto_stop(), pytest.raises(TimeoutError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import weakref
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -95,13 +94,6 @@ def test_region_gives_each_item_objects_of_its_own() -> None:
     inner = [item[0] if isinstance(item, tuple) else item for item in lists]
     assert inner == [[]] * 80
     assert len(set(map(id, inner))) == 80
-
-
-def test_iterate_works_on_a_system_without_eventfds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "eventfd", raising=False)
-    items = iterate_in_subprocess(lambda: ([count, bytes(count)] for count in range(2000)), mp_context="fork")
-    assert list(items) == [[count, bytes(count)] for count in range(2000)]
-    items.close()
 
 
 def test_iterate_gives_back_memory_that_was_needed_once() -> None:

@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.pipeline.support import wait_until
-from tests.pipeline.transport.work import shared_memories
 
-from spdl.pipeline import iterate_in_subprocess
-from spdl.pipeline._elsewhere import lane, worker_process
 from spdl.pipeline._elsewhere import memory as memory_module
+from spdl.pipeline._elsewhere import worker_process
 from spdl.pipeline._elsewhere.item_pickling import ItemPickler, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.lane import ChannelClosed
 from spdl.pipeline._elsewhere.memory import AnonymousMemory, available_memory
@@ -196,9 +194,9 @@ def test_memory_can_neither_be_cut_off_by_a_peer_nor_get_other_rules() -> None:
 
 
 def test_memory_that_the_machine_lacks_is_an_error() -> None:
-    memory = AnonymousMemory(1 << 46, 1 << 20)
-    with pytest.raises(OSError, match="Less than 70,368,744,177,664 bytes of memory are left"):
-        memory.back(0, 1 << 46)
+    memory = AnonymousMemory(1 << 44)
+    with pytest.raises(OSError, match="Less than 17,592,186,044,416 bytes of memory are left"):
+        memory.back(0, 1 << 44)
     assert not os.fstat(memory.fd).st_blocks
     memory.close()
 
@@ -210,58 +208,6 @@ def test_memory_that_is_given_up_is_gone() -> None:
     memory.give_up(1 << 20, 1 << 24)
     assert os.fstat(memory.fd).st_blocks * 512 == 1 << 20
     memory.close()
-
-
-def test_memory_that_is_not_mapped_can_be_used_as_well() -> None:
-    memory = AnonymousMemory(1 << 24, 1 << 20)
-    assert len(memory.map()) == 1 << 20
-    memory.back(1 << 20, 1 << 24)
-    content = bytes(range(256)) * 1000
-    for begin in (1 << 20, (1 << 21) + 64):
-        memory.write(begin, content)
-    other = memory.copy()
-    for begin in (1 << 20, (1 << 21) + 64):
-        assert other.read(begin, len(content)) == content
-    memory.give_up(1 << 22, 1 << 24)
-    assert os.fstat(memory.fd).st_blocks * 512 == (1 << 22) - (1 << 20)
-    memory.give_up(1 << 20, 1 << 22)
-    assert not os.fstat(memory.fd).st_blocks
-    other.close()
-    memory.close()
-
-
-def test_lane_tells_in_numbers_how_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "largest_mapped", lambda: 1 << 20)
-    for ends in lane.make_lane():
-        copied = lane.LaneEnds.copy_of(ends.numbers())
-        assert (copied.memory.size, copied.memory.mapped) == (ends.memory.size, 1 << 20)
-        copied.close()
-        ends.close()
-
-
-def test_lane_fills_only_what_is_mapped_with_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "largest_mapped", lambda: 1 << 20)
-
-    def items() -> Iterator[Any]:
-        for number in range(30):
-            # The array fits, or not, beside those that are kept. The string never does, and has no buffers.
-            yield np.full(200_000, number, np.uint8)
-            yield np.full(3_000_000, number, np.uint8)
-            yield str(number % 10) * 2_000_000
-
-    kept = []
-    iterable = iterate_in_subprocess(items, buffer_size=3, mp_context="fork")
-    for place, item in enumerate(iterable):
-        if isinstance(item, str):
-            assert item == str(place // 3 % 10) * 2_000_000
-        else:
-            kept.append(item)
-    for place, array in enumerate(kept):
-        assert array.flags.writeable
-        assert (array == place // 2).all()
-    # The reader has copied it, and it was used again.
-    assert max(shared_memories()) < 40_000_000
-    iterable.close()
 
 
 # ---- arrays in an interpreter without numpy, and memoryviews in one that has it ----
@@ -424,7 +370,7 @@ def channel_end() -> Iterator[ParentEnd]:
     """Return this process's end of a channel whose other end nobody reads."""
     sign, other = os.pipe()
     end = ParentEnd()
-    end.started_here(sign)
+    end.started([sign], in_interpreter=True)
     yield end
     end.close()
     end.worker_end.close()
@@ -462,7 +408,7 @@ def test_channel_end_refuses_in_a_fork(channel_end: ParentEnd) -> None:
     if not pid:
         try:
             channel_end.send([1])
-        except (RuntimeError, ChannelClosed):
+        except ChannelClosed:
             os._exit(7)
         finally:
             os._exit(1)
@@ -492,7 +438,7 @@ def test_channel_end_is_closed_once() -> None:
     for _ in range(20):
         sign, other = os.pipe()
         end = ParentEnd()
-        end.started_here(sign)
+        end.started([sign], in_interpreter=True)
         closers = [threading.Thread(target=close, args=(end,)) for _ in range(2)]
         for closer in closers:
             closer.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
-from time import monotonic
 from typing import NamedTuple
 
 from spdl._check import check_int, check_seconds
@@ -29,16 +28,11 @@ class ArenaBound(NamedTuple):
     timeout: float
 
     def amount(self, size: int) -> int:
-        """Return what an item of that many bytes takes."""
         return max(1, -(-size // self.segment)) * self.segment
 
     def fits(self, size: int) -> bool:
         """Return whether an item of that many bytes fits when there is no other."""
         return self.amount(size) <= self.size
-
-    def room(self) -> Room:
-        """Return the room within the bound, with nothing in it."""
-        return Room(self)
 
 
 class Room:
@@ -63,7 +57,6 @@ class Room:
         return False
 
     def take(self, block: int, size: int) -> None:
-        """Note that an item of that many bytes is in a block."""
         self._taken[block] = amount = self.bound.amount(size)
         self._left -= amount
 
@@ -76,12 +69,7 @@ class Room:
             self._left += self._taken.pop(block, 0)
             yield block
 
-    def deadline(self) -> float:
-        """Return when to give up waiting, as `time.monotonic` tells it."""
-        return monotonic() + self.bound.timeout
-
     def error(self, size: int) -> BufferError:
-        """Return the error of an item of that many bytes for which there was no room in time."""
         return BufferError(
             f"The arena had no room for {size:,} bytes within {self.bound.timeout:g} seconds: what was received "
             "before is still in use. Drop what you need no more, or make the arena larger."
@@ -106,7 +94,6 @@ class Ledger:
         self._is_shut_down = False
 
     def serve(self, returns: Returns) -> None:
-        """Note where blocks are given back."""
         self._returns = returns
         if self._is_shut_down:
             returns.give_back(SHUT_DOWN)

@@ -212,7 +212,6 @@ class ItemPickler:
         pickler.dump(item)
 
     def clear(self) -> None:
-        """Drop the references to the item."""
         self.pieces.clear()
         self.buffers.clear()
 

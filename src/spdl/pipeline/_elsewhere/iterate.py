@@ -6,9 +6,10 @@ import multiprocessing
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
 from spdl._locate import callers_line
@@ -16,9 +17,9 @@ from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
 from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
-from spdl.pipeline._elsewhere.lane import PeerGone
+from spdl.pipeline._elsewhere.lane import LaneEnds, NotReadable, PeerGone
 from spdl.pipeline._elsewhere.lane_reader import Message
-from spdl.pipeline._elsewhere.pipeline_runner import RandomStates, make_runner
+from spdl.pipeline._elsewhere.pipeline_runner import PipelineRunner, RandomStates
 from spdl.pipeline._elsewhere.serve import (
     UNBOUNDED,
     MessageKind,
@@ -29,36 +30,29 @@ from spdl.pipeline._elsewhere.serve import (
     items_per_report,
     kind_of,
     number_of,
+    serve,
 )
-from spdl.pipeline._elsewhere.worker_process import GRACE, WorkerInterpreter, WorkerProcess, interpreter_maker
+from spdl.pipeline._elsewhere.worker_process import (
+    GRACE,
+    IterableWorker,
+    RunningInterpreter,
+    RunningProcess,
+    interpreter_maker,
+)
 from spdl.pipeline._stages.process_work import pack
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from spdl.pipeline._graph import QueueClass, TaskHookFactory
 
 Initializer = Callable[[], object]
 
 
-class Common(NamedTuple):
-    """The checked arguments.
-
-    Attributes:
-        buffer_size: How many items may be under way.
-        initializers: The functions that are called there first.
-        timeout: Seconds of silence; None for any.
-    """
-
-    buffer_size: int
-    initializers: list[Initializer]
-    timeout: float | None
-
-
-def check_common(fn: Any, buffer_size: Any, initializer: Any, timeout: Any) -> Common:
-    """Return the arguments of the same names, checked.
-
-    Raises:
-        TypeError, ValueError: If one is not as `iterate_in_subprocess` describes it.
-    """
+def check_common(
+    fn: Any, buffer_size: Any, initializer: Any, timeout: Any
+) -> tuple[int, list[Initializer], float | None]:
+    """Return the last three arguments, checked: without a bound, and as a list, and None for any timeout."""
     if not callable(fn):
         remedy = "Wrap it: `lambda: iterable`, or a functools.partial." if isinstance(fn, Iterable) else ""
         refuse(TypeError, "fn", "callable without arguments", fn, remedy)
@@ -68,15 +62,10 @@ def check_common(fn: Any, buffer_size: Any, initializer: Any, timeout: Any) -> C
         refuse(ValueError, "buffer_size", accepted, buffer_size)
     initializers = check_initializers(initializer)
     timeout = check_timeout("timeout", timeout)
-    return Common(buffer_size if buffer_size > 0 else UNBOUNDED, initializers, None if timeout == inf else timeout)
+    return buffer_size if buffer_size > 0 else UNBOUNDED, initializers, None if timeout == inf else timeout
 
 
 def check_initializers(initializer: Any) -> list[Initializer]:
-    """Return the initializers as a list.
-
-    Raises:
-        TypeError: If an initializer cannot be called.
-    """
     if initializer is None:
         return []
     if callable(initializer):
@@ -110,7 +99,7 @@ class SubprocessIterable(Generic[T]):
     The worker ends when this object is garbage collected or closed, when the interpreter exits, and after any error.
     """
 
-    def __init__(self, worker: WorkerProcess | WorkerInterpreter, buffer_size: int, timeout: float | None) -> None:
+    def __init__(self, worker: IterableWorker, buffer_size: int, timeout: float | None) -> None:
         self._worker = worker
         self._timeout = timeout
         self._items_per_report = items_per_report(buffer_size)
@@ -127,12 +116,11 @@ class SubprocessIterable(Generic[T]):
         weakref.finalize(self, worker.close).atexit = False
 
     def await_ready(self) -> None:
-        """Wait until the worker has made the iterable."""
         with self._lock:
             message = self._receive("start")
             if kind_of(message.number) == MessageKind.ERROR:
                 self._raise_error(message)
-            self._worker.inbox.skip(message)
+            self._worker.inbox.load(message)
 
     def __iter__(self) -> SubprocessIterator[T]:
         self._check_owner()
@@ -164,7 +152,6 @@ class SubprocessIterable(Generic[T]):
             raise RuntimeError(f"The worker process is shutdown. Cannot iterate again: {self._over}.")
 
     def next_of(self, number: int) -> T:
-        """Return the next item of the pass, or raise StopIteration."""
         inbox = self._worker.inbox
         self._check_owner()
         with self._lock:
@@ -182,19 +169,19 @@ class SubprocessIterable(Generic[T]):
                 kind = kind_of(message.number)
                 if message.number != number_of(number, kind) and kind != MessageKind.ERROR:
                     # It belongs to a loop that the parent has left.
-                    inbox.skip(message)
+                    inbox.load(message)
                     continue
                 if kind == MessageKind.ITEM:
                     return self._load(message)
                 if kind == MessageKind.END:
-                    inbox.skip(message)
+                    inbox.load(message)
                     self._complete = number
                     raise StopIteration
                 self._raise_error(message)
 
     def _load(self, message: Message) -> T:
         try:
-            item: T = self._worker.inbox.load_item(message)
+            item: T = self._content_of(message)
         except Exception as error:
             error.add_note("The worker subprocess was ended. Failed to unpickle an item that it had sent.")
             self._end(f"an item could not be unpickled: {error}")
@@ -203,6 +190,12 @@ class SubprocessIterable(Generic[T]):
             if not self._over:
                 self._took()
         return item
+
+    def _content_of(self, message: Message) -> Any:
+        (content,) = self._worker.inbox.load(message)
+        if isinstance(content, NotReadable):
+            raise content.error
+        return content
 
     def _took(self) -> None:
         self._taken += 1
@@ -240,7 +233,7 @@ class SubprocessIterable(Generic[T]):
             raise RuntimeError(f"The worker subprocess exited unexpectedly ({self._worker.ended_how}).{hint}") from None
 
     def _raise_error(self, message: Message) -> NoReturn:
-        error: WorkerError = self._worker.inbox.load_item(message)
+        error: WorkerError = self._content_of(message)
         self._end(f"{error.what}: {error.raised.description}")
         raise error.unpack()
 
@@ -349,8 +342,16 @@ def iterate_in_subprocess(
             f"({callers_line()}). Start it with daemon=False, or iterate here, without another process."
         )
     payload = Payload((fn, initializers))
+    context = multiprocessing.get_context(mp_context)
+
+    def start(orders: Connection, lane: LaneEnds) -> RunningProcess:
+        bound = None if ledger is None else ledger.bound
+        work = partial(serve, forked=context.get_start_method() == "fork")
+        arguments = (payload, orders, lane, buffer_size, bound)
+        return RunningProcess(context, work, arguments, "spdl_subprocess", (orders.close, lane.close), daemon=daemon)
+
     try:
-        worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, ledger, daemon=daemon)
+        worker = IterableWorker(start, buffer_size, ledger)
     except (ConnectionError, EOFError) as error:
         # From Python 3.14 on, the fork server ends if it cannot import the main module.
         raise RuntimeError(
@@ -435,7 +436,7 @@ def run_pipeline_in_subprocess(
         refuse(TypeError, "config_or_builder", "a PipelineConfig", config)
     initializers = check_initializers(kwargs.pop("initializer", None))
     kwargs["daemon"] = check_flag("daemon", kwargs.get("daemon", False))
-    runner = make_runner(
+    runner = PipelineRunner(
         config,
         daemon=kwargs["daemon"],
         num_threads=num_threads,
@@ -489,10 +490,27 @@ def iterate_in_subinterpreter(
     """
     make = interpreter_maker("iterate_in_subinterpreter")
     buffer_size, initializers, timeout = check_common(fn, buffer_size, initializer, timeout)
-    worker = WorkerInterpreter(make, pack((fn, initializers)), buffer_size)
+    payload = pack((fn, initializers))
+
+    def start(orders: Connection, lane: LaneEnds) -> RunningInterpreter:
+        variables = {
+            "payload": payload,
+            "orders": orders.fileno(),
+            "lane": lane.numbers(),
+            "buffer_size": buffer_size,
+        }
+        return RunningInterpreter(make, _PROGRAM, variables, (orders.close, lane.close))
+
+    worker = IterableWorker(start, buffer_size)
     iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
     iterable.await_ready()
     return iterable
+
+
+_PROGRAM = """
+from spdl.pipeline._elsewhere.serve import serve_interpreter
+serve_interpreter(payload, orders, lane, buffer_size)
+"""
 
 
 def run_pipeline_in_subinterpreter(
@@ -543,7 +561,7 @@ def run_pipeline_in_subinterpreter(
     if not isinstance(config, PipelineConfig):
         refuse(TypeError, "config", "a PipelineConfig", config)
     initializers = check_initializers(kwargs.pop("initializer", None))
-    runner = make_runner(
+    runner = PipelineRunner(
         config,
         daemon=False,
         num_threads=num_threads,

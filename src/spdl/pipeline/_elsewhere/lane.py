@@ -4,25 +4,20 @@ A lane is a memory that both map, two counters, and a pipe. At the beginning of 
 rest is a slab of blocks for what is large. The writer copies a message into the ring and adds its size to
 `LaneEnds.sent`, which wakes the reader. The reader adds what it is done with to `LaneEnds.taken`, and writes the blocks
 that nothing refers to any more to the pipe. So each number has one process that adds and one that takes, and the ring
-has no other state.
-
-If a process may map only a limited amount, both map the ring and a part of the slab. An item that finds no room there,
-be it because items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it
-out at once. So no thread has to wait for a block, and what one side keeps never stops the other.
+has no other state. The memory is as large as the machine's, so no thread has to wait for a block.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from errno import EFBIG
 from multiprocessing import reduction
 from struct import Struct
 from typing import Any
 
-from spdl.pipeline._elsewhere.memory import AnonymousMemory, Counter, largest_mapped, largest_size
+from spdl.pipeline._elsewhere.memory import AnonymousMemory, Counter, make_large_memory
 
 # Bytes of the ring, unless more is needed. A message has no more than a quarter of them. The reader reports in
 # quarters too, so there is room for any message when all others were read.
@@ -79,28 +74,27 @@ class LaneEnds:
 
     def numbers(self) -> tuple[int, ...]:
         """Return what `copy_of` takes: numbers, which another interpreter of this process can be given."""
-        sent, taken = self.sent.descriptors(), self.taken.descriptors()
-        memory = self.memory
-        sizes = (self.ring, memory.size, memory.mapped)
-        return *sizes, memory.fd, sent[0], sent[-1], taken[0], taken[-1], self.returns
+        return self.ring, self.memory.size, *self.descriptors()
 
     @classmethod
     def copy_of(cls, numbers: Sequence[int]) -> LaneEnds:
         """Return handles with their own descriptors, of a lane whose numbers another interpreter has given."""
-        ring, size, mapped, memory, *counters, returns = numbers
-        return cls(
-            ring,
-            AnonymousMemory.copy_of(size, mapped, memory),
-            Counter.copy_of(*counters[:2]),
-            Counter.copy_of(*counters[2:]),
-            os.dup(returns),
-        )
+        ring, size, *descriptors = numbers
+        copies: list[int] = []
+        try:
+            for descriptor in descriptors:
+                copies.append(os.dup(descriptor))  # noqa: PERF401 - those made so far are closed if one fails.
+        except OSError:
+            for copied in copies:
+                os.close(copied)
+            raise
+        memory, sent, taken, returns = copies
+        return cls(ring, AnonymousMemory(size, memory), Counter(sent), Counter(taken), returns)
 
-    def descriptors(self) -> list[int]:
-        return [self.memory.fd, *self.sent.descriptors(), *self.taken.descriptors(), self.returns]
+    def descriptors(self) -> tuple[int, int, int, int]:
+        return self.memory.fd, self.sent.fd, self.taken.fd, self.returns
 
     def take_returns(self) -> int:
-        """Return the end of the pipe. The caller closes it."""
         returns, self.returns = self.returns, -1
         return returns
 
@@ -122,40 +116,22 @@ def make_lane(ring: int = RING) -> tuple[LaneEnds, LaneEnds]:
     Raises:
         OSError: If the system has not enough memory or descriptors.
     """
-    with contextlib.ExitStack() as undo:
-        memory = _make_memory()
+    with ExitStack() as undo:
+        memory = make_large_memory()
         undo.callback(memory.close)
         memory.back(0, ring)
-        copied = memory.copy()
-        undo.callback(copied.close)
-        # One by one: the system may have no descriptor left for the next.
         sent = Counter()
         undo.callback(sent.close)
         taken = Counter()
         undo.callback(taken.close)
-        copied_sent = sent.copy()
-        undo.callback(copied_sent.close)
-        copied_taken = taken.copy()
-        undo.callback(copied_taken.close)
         reader, writer = os.pipe()
-        undo.pop_all()
-        return LaneEnds(ring, memory, sent, taken, reader), LaneEnds(ring, copied, copied_sent, copied_taken, writer)
-
-
-def _make_memory() -> AnonymousMemory:
-    size, mapped = largest_size(), largest_mapped()
-    while True:
+        undo.callback(os.close, reader)
         try:
-            return AnonymousMemory(size, mapped)
-        except (OSError, ValueError, OverflowError) as error:
-            # A limit of the process on its addresses or on the length of files.
-            if mapped <= 1 << 26:
-                raise
-            if isinstance(error, OSError) and error.errno == EFBIG:
-                size //= 2
-                mapped = min(mapped, size)
-            else:
-                mapped //= 2
+            other = LaneEnds.copy_of((ring, memory.size, memory.fd, sent.fd, taken.fd, writer))
+        finally:
+            os.close(writer)
+        undo.pop_all()
+    return LaneEnds(ring, memory, sent, taken, reader), other
 
 
 class PeerGone(Exception):  # noqa: N818 - not an error by itself: the waiting code decides what it means.

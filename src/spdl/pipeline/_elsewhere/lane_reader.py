@@ -59,7 +59,6 @@ class LaneReader:
         self._until_warning = 1
         self._ends = ends
         self._ring = ends.ring
-        self._mapped = ends.memory.mapped
         self._map = ends.memory.map()
         self._view = memoryview(self._map)
         returns = ends.take_returns()
@@ -67,7 +66,7 @@ class LaneReader:
         if ledger is not None:
             ledger.serve(self._returns)
         self._poll = poll()
-        for fd in (ends.sent.reader, *signs):
+        for fd in (ends.sent.fd, *signs):
             self._poll.register(fd, POLLIN)
         # If the writer has closed the other end of the pipe, that is reported although nothing is asked for.
         self._poll.register(returns, 0)
@@ -77,7 +76,7 @@ class LaneReader:
         self._unreported = 0
 
     def receive(self, timeout: float | None = None) -> Message:
-        """Wait for the next message. Its items must be loaded, or be skipped, before the next one is received.
+        """Wait for the next message. Its items must be loaded before the next one is received.
 
         Raises:
             PeerGone: If there will be no more.
@@ -106,26 +105,7 @@ class LaneReader:
         finally:
             self._took(message)
 
-    def skip(self, message: Message) -> None:
-        """Drop the items of a message just received."""
-        content, block = self._find(message)
-        table = _table(content, message.words)
-        word = 0
-        for _ in range(message.pickles):
-            number = (table[word] & ~(PLACED | GROUPED)) >> COUNT_SHIFT
-            if table[word] & PLACED:
-                self._borrow_placed(table[word + 1 : word + 1 + 3 * number])
-                word += 3 * number
-            elif number:
-                self._borrow(table[word + 1], table[word + 2 : word + 2 + number])
-                word += 1 + number
-            word += 1
-        if block is not None:
-            self._returns.give_back(block)
-        self._took(message)
-
     def close(self) -> None:
-        """Close the handles. Views of the memory stay."""
         self._view.release()
         self._returns.close()
         self._ends.close()
@@ -140,8 +120,6 @@ class LaneReader:
         if not message.apart:
             return content, None
         block, length = array("Q", content.tobytes())
-        if block >= self._mapped:
-            return memoryview(self._ends.memory.read(block, length)), block
         return self._view[block : block + length], block
 
     def _load_moved(self, message: Message) -> list[Any]:
@@ -192,7 +170,7 @@ class LaneReader:
                 give_back = ledger.receive(size, give_back)
             else:
                 self._warn(sum(lengths))
-        view = self._keep(begin, size, give_back)
+        view = lend(self._map, begin, size, block_size(size), give_back)
         buffers: list[Any] = []
         position = 0
         for length in lengths:
@@ -206,17 +184,11 @@ class LaneReader:
         ends: dict[int, int] = {}
         for begin, offset, length in triples:
             ends[begin] = max(ends.get(begin, 0), offset + length)
-        views = {begin: self._keep(begin, end, self._returns.give_back) for begin, end in ends.items()}
+        views = {begin: self._lend(begin, end) for begin, end in ends.items()}
         return [views[begin][offset : offset + length] for begin, offset, length in triples]
 
-    def _keep(self, begin: int, size: int, give_back: Callable[[int], object]) -> memoryview:
-        """Return what a block has, for as long as anything refers to it."""
-        if begin < self._mapped:
-            return lend(self._map, begin, size, block_size(size), give_back)
-        try:
-            return memoryview(self._ends.memory.read(begin, size))
-        finally:
-            give_back(begin)
+    def _lend(self, begin: int, size: int) -> memoryview:
+        return lend(self._map, begin, size, block_size(size), self._returns.give_back)
 
     def _warn(self, size: int) -> None:
         self._without_arena += 1

@@ -74,7 +74,6 @@ class LentBlocks:
         return None
 
     def send(self, begin: int) -> None:
-        """Note that the receiver has the block, too."""
         self._users[begin] += 1
 
     def leave(self, blocks: Iterable[int]) -> Iterator[int]:
@@ -89,12 +88,10 @@ class LentBlocks:
                 del self._users[begin], self._sizes[begin]
                 yield begin
 
-    def take_dropped(self) -> list[int]:
-        """Return the blocks that this process has dropped since the last call."""
-        dropped = []
+    def take_dropped(self) -> Iterator[int]:
+        """Yield the blocks that this process has dropped since the last call."""
         while self._dropped:
-            dropped.append(self._dropped.popleft())
-        return dropped
+            yield self._dropped.popleft()
 
 
 # A long copy keeps the GIL, so it is done in parts, between which other threads get it. Parts of less than 4 MiB take a
@@ -135,11 +132,8 @@ class LaneWriter:
         self._on_sign = on_sign
         self._signs = list(signs)
         self._view = memoryview(ends.memory.map())
-        self._mapped = ends.memory.mapped
         # With a bound, memory is not given back to the system and taken again.
-        self._slab = Slab(ends.memory, ends.ring, self._mapped, 0 if arena is None else arena.bound.size)
-        # For what finds no room there, if this process may map only so much.
-        self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
+        self._slab = Slab(ends.memory, ends.ring, ends.memory.size, 0 if arena is None else arena.bound.size)
         self._pickler = ItemPickler(reducers)
         # The slab and the lent blocks, which any thread may ask for.
         self._lock = Lock()
@@ -149,20 +143,16 @@ class LaneWriter:
         self._ring = self._room = ends.ring
         self._interrupted = False
 
-    def send(self, number: int, items: Sequence[object], timeout: float | None = None) -> None:
-        """Send items in one message.
+    def send(self, number: int, items: Sequence[object]) -> None:
+        """Send items in one message. If it raises, nothing was sent.
 
         Args:
             number: Arrives with them; less than 2**31.
             items: The items.
-            timeout: Seconds to wait for room.
 
         Raises:
             ItemNotSent: If an item cannot be pickled.
-            TimeoutError: If there was no room in time.
             OSError: If the system does not have enough memory.
-
-        If it raises, nothing was sent.
         """
         blocks: list[int] = []
         words = array("Q")
@@ -181,7 +171,7 @@ class LaneWriter:
                     if len(pickled) <= _SMALL:
                         # As quickly as possible.
                         size = len(pickled)
-                        self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled, timeout)
+                        self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled)
                         return
                 self._gather(words, pieces, blocks)
             if grouped:
@@ -195,7 +185,7 @@ class LaneWriter:
                 length, pieces = self._put_apart(length - HEADER.size, (table, *pieces), blocks)
                 table = b""
             header = HEADER.pack(length, number, 2 if grouped else len(items), len(words))
-            self._put(b"".join((header, table, *pieces)), timeout)
+            self._put(b"".join((header, table, *pieces)))
         except BaseException:
             self._free(blocks)
             raise
@@ -210,12 +200,9 @@ class LaneWriter:
         return 2 * self._room > self._ring
 
     def trim(self) -> None:
-        """Give unused memory back to the system."""
         with self._lock:
             self._take_returns()
             self._slab.trim()
-            if self._beyond is not None:
-                self._beyond.trim()
 
     def lend(self, size: int) -> memoryview:
         """Return memory for content that will be sent. Any thread may call this.
@@ -224,15 +211,10 @@ class LaneWriter:
             OSError: If the system does not have that much memory.
         """
         with self._lock:
-            begin = self._allocate_mapped(size)
-            if begin is not None:
-                if self._lent is None:
-                    self._lent = LentBlocks(self._ends.memory.map())
-                return self._lent.lend(begin, size)
-        if self._beyond is None:
-            raise self._no_room(size)
-        # It is copied when it is sent.
-        return memoryview(bytearray(size))
+            begin = self._allocate_locked(size)
+            if self._lent is None:
+                self._lent = LentBlocks(self._ends.memory.map())
+            return self._lent.lend(begin, size)
 
     def interrupt(self) -> None:
         """Have who waits in `send` for room call ``on_sign``. Any thread may call this, before `close`."""
@@ -261,7 +243,7 @@ class LaneWriter:
         blocks.append(begin)
         words.append(begin)
         for buffer in buffers:
-            self._write(begin, buffer)
+            _copy(self._view, begin, buffer)
             begin += aligned(len(buffer))
         words.extend(lengths)
 
@@ -281,17 +263,11 @@ class LaneWriter:
             if place is None:
                 begin, offset = self._allocate(len(buffer)), 0
                 blocks.append(begin)
-                self._write(begin, buffer)
+                _copy(self._view, begin, buffer)
             else:
                 begin, offset = place
             words.extend((begin, offset, len(buffer)))
         return True
-
-    def _write(self, begin: int, content: Any) -> None:
-        if begin < self._mapped:
-            _copy(self._view, begin, content)
-        else:
-            self._ends.memory.write(begin, content)
 
     def _free(self, blocks: Iterable[int]) -> None:
         with self._lock:
@@ -300,28 +276,25 @@ class LaneWriter:
     def _leave(self, blocks: Iterable[int]) -> None:
         """Free blocks that are not lent. Called with the lock held, as all that follow here."""
         free = blocks if self._arena is None else self._arena.give_back(blocks)
-        free = free if self._lent is None else self._lent.leave(free)
-        if self._beyond is None:
-            self._slab.free(free)
-            return
-        for begin in free:
-            (self._slab if begin < self._mapped else self._beyond).free((begin,))
+        self._slab.free(free if self._lent is None else self._lent.leave(free))
 
-    def _allocate_mapped(self, size: int) -> int | None:
+    def _allocate_locked(self, size: int) -> int:
         if not self._slab.has_free(size):
             self._take_returns()
-        return self._slab.allocate(size)
+        begin = self._slab.allocate(size)
+        if begin is None:
+            raise MemoryError(
+                f"The memory that two processes share has no room for {size:,} more bytes: it has "
+                f"{self._ends.memory.size:,} in all. Send less at once."
+            )
+        return begin
 
     def _allocate(self, size: int, *, bounded: bool = False) -> int:
         with self._lock:
-            begin = self._allocate_mapped(size)
-            if begin is None and self._beyond is not None:
-                begin = self._beyond.allocate(size)
-            if bounded and begin is not None:
+            begin = self._allocate_locked(size)
+            if bounded:
                 assert self._arena is not None
                 self._arena.take(begin, size)
-        if begin is None:
-            raise self._no_room(size)
         return begin
 
     def _await_arena(self, size: int) -> None:
@@ -334,7 +307,7 @@ class LaneWriter:
         assert arena is not None
         if arena.has(size):
             return
-        deadline = arena.deadline()
+        deadline = monotonic() + arena.bound.timeout
         waiting = poll()
         for fd in (self._ends.returns, *self._signs):
             waiting.register(fd, POLLIN)
@@ -348,12 +321,6 @@ class LaneWriter:
             ready = dict(waiting.poll(min(ceil(left * 1000), LONGEST_POLL)))
             if any(sign in ready for sign in self._signs):
                 self._on_sign()
-
-    def _no_room(self, size: int) -> MemoryError:
-        return MemoryError(
-            f"The memory that two processes share has no room for {size:,} more bytes: it has "
-            f"{self._ends.memory.size:,} in all. Send less at once."
-        )
 
     def _take_returns(self) -> None:
         if self._lent is not None:
@@ -370,15 +337,15 @@ class LaneWriter:
         blocks.append(begin)
         where = array("Q", (begin, length)).tobytes()
         for part in parts:
-            self._write(begin, part)
+            _copy(self._view, begin, part)
             begin += len(part)
         return HEADER.size + len(where), [where]
 
-    def _put(self, message: bytes, timeout: float | None) -> None:
+    def _put(self, message: bytes) -> None:
         length = len(message)
         needed = -(-length // HEADER.size) * HEADER.size
         if self._room < needed:
-            self._await_room(needed, timeout)
+            self._await_room(needed)
         begin, end = self._position, self._position + length
         if end <= self._ring:
             self._view[begin:end] = message
@@ -389,13 +356,12 @@ class LaneWriter:
         self._room -= needed
         self._ends.sent.add(needed)
 
-    def _await_room(self, needed: int, timeout: float | None) -> None:
+    def _await_room(self, needed: int) -> None:
         self._room += self._ends.taken.take()
         if self._room >= needed:
             return
-        deadline = None if timeout is None else monotonic() + timeout
         signs = poll()
-        for fd in (self._ends.taken.reader, *self._signs):
+        for fd in (self._ends.taken.fd, *self._signs):
             signs.register(fd, POLLIN)
         # If the reader has closed the other end of the pipe, that is reported although nothing is asked for.
         signs.register(self._ends.returns, 0)
@@ -403,12 +369,9 @@ class LaneWriter:
             # Looked at after the counter was taken, which wakes this thread only once.
             if self._interrupted:
                 self._on_sign()
-            left = None if deadline is None else min(ceil(max(0.0, deadline - monotonic()) * 1000), LONGEST_POLL)
-            ready = signs.poll(left)
+            signs.poll()
             taken = self._ends.taken.take()
             self._room += taken
-            if not ready:
-                raise TimeoutError
             if not taken:
                 self._on_sign()
 

@@ -1,13 +1,7 @@
-"""Memory that processes share: how it is made, divided into blocks, lent, and given back.
-
-A counter is a number that two processes share, and that wakes the one that takes it. A thread that takes an addition
-sees all that was written before it: both are calls of the system. So rings need no atomic operations, and a
-process that is killed at any instruction has either published a message whole, or not at all.
-"""
+"""Memory that processes share: how it is made, divided into blocks, lent, and given back; and shared counters."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import fcntl
 import mmap
@@ -17,13 +11,12 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from errno import ENOMEM
 from functools import cache
 from math import inf
 from multiprocessing import reduction
 from pathlib import Path
-from struct import Struct, iter_unpack
 from threading import RLock
 from typing import Any
 
@@ -71,8 +64,8 @@ _SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SE
 
 # Looking how much is left takes longer than taking less than this.
 _LEAST_CHECKED = 1 << 24
-# If a process may map only so much, one memory takes a part of what is left that leaves room for others, and for all
-# else that the process needs. It is of use only from some size on.
+# If a process may map only so much (`ulimit -v`), one memory takes a part of what is left that leaves room for others,
+# and for all else that the process needs. It is of use only from some size on.
 _ADDRESSES = 16
 _LEAST_SIZE = 1 << 26
 
@@ -81,73 +74,26 @@ class AnonymousMemory:
     """Memory that can be sent to a child process, as an argument of the process.
 
     It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
-    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. The file beyond the
-    mapping takes none of the addresses that a process may have only a limited number of (``ulimit -v``).
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`.
 
     Args:
         size: Bytes. It never changes.
-        mapped: How many of them, from the beginning, each process maps. `read` and `write` reach the others. None is
-            all.
+        fd: The descriptor of an existing memory, which is taken over. None makes a new one.
     """
 
-    def __init__(self, size: int, mapped: int | None = None) -> None:
-        self._set(size, size if mapped is None else mapped, _make_file())
-        try:
-            os.ftruncate(self.fd, size)
-            if all(_SEALS):
-                fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, sum(_SEALS))
-            # Mapped here, so that a size that this process has no room for shows at once.
-            self.map()
-        except BaseException:
-            os.close(self.fd)
-            raise
-
-    # For children that are not forked: multiprocessing pickles their arguments.
-    def __getstate__(self) -> object:
-        return self.size, self.mapped, reduction.DupFd(self.fd)
-
-    def __setstate__(self, state: Any) -> None:
-        size, mapped, duplicate = state
-        self._set(size, mapped, duplicate.detach())
-
-    def _set(self, size: int, mapped: int, fd: int) -> None:
+    def __init__(self, size: int, fd: int | None = None) -> None:
         self.size = size
-        self.mapped = mapped
-        self.fd = fd
+        self.fd = _make_file(size) if fd is None else fd
         self._map: mmap.mmap | None = None
 
-    def copy(self) -> AnonymousMemory:
-        """Return the same memory with a descriptor and its own mapping."""
-        return self.copy_of(self.size, self.mapped, self.fd)
-
-    @classmethod
-    def copy_of(cls, size: int, mapped: int, fd: int) -> AnonymousMemory:
-        """Return the memory of a descriptor, with a descriptor and its own mapping."""
-        copied = cls.__new__(cls)
-        copied._set(size, mapped, os.dup(fd))  # noqa: SLF001 - another one of this class.
-        return copied
+    # For children that are not forked: multiprocessing pickles their arguments.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (AnonymousMemory, self.size, reduction.DupFd(self.fd))
 
     def map(self) -> mmap.mmap:
-        """Return this process's mapping."""
         if self._map is None:
-            self._map = mmap.mmap(self.fd, self.mapped)
+            self._map = mmap.mmap(self.fd, self.size)
         return self._map
-
-    def write(self, begin: int, content: Any) -> None:
-        """Copy content into what is not mapped. Back it before."""
-        with memoryview(content) as view, view.cast("B") as left:
-            done = 0
-            while done < len(left):
-                done += os.pwrite(self.fd, left[done:], begin + done)
-
-    def read(self, begin: int, size: int) -> bytearray:
-        """Return a copy of what is not mapped."""
-        content = bytearray(size)
-        with memoryview(content) as left:
-            done = 0
-            while done < size:
-                done += os.preadv(self.fd, [left[done:]], begin + done)
-        return content
 
     def back(self, begin: int, end: int) -> None:
         """Take memory for the bytes from ``begin`` to ``end``.
@@ -159,49 +105,45 @@ class AnonymousMemory:
         # The system would end processes, this one perhaps, before it refused.
         if size > _LEAST_CHECKED and size > available_memory():
             raise OSError(ENOMEM, f"Less than {size:,} bytes of memory are left here or in this process's group")
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self.fd, begin, size)
+        os.posix_fallocate(self.fd, begin, size)
 
     def give_up(self, begin: int, end: int) -> None:
         """Give the memory of whole pages between ``begin`` and ``end`` back to the system. Back it before using it."""
         begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-        if begin < end and hasattr(mmap, "MADV_REMOVE"):
-            # If the system does not know how, or has no addresses left, the memory stays.
-            with contextlib.suppress(OSError):
-                if end <= self.mapped:
-                    self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
-                else:
-                    with mmap.mmap(self.fd, end - begin, offset=begin) as mapped:
-                        mapped.madvise(mmap.MADV_REMOVE)
+        if begin < end:
+            # If the file system does not know how, the memory stays.
+            with suppress(OSError):
+                self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
 
     def close(self) -> None:
         """Let go of it. Memory that views refer to stays for as long as they live."""
         mapped, self._map = self._map, None
         if mapped is not None:
-            with contextlib.suppress(BufferError):
+            with suppress(BufferError):
                 mapped.close()
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
 
-def largest_mapped() -> int:
-    """Return the bytes of this machine's memory, as a power of two that a process has addresses for many times."""
-    size = largest_size()
+def make_large_memory() -> AnonymousMemory:
+    """Return memory as large as this machine's, which is a power of two. Where addresses are scarce it is smaller.
+
+    Raises:
+        OSError: If the system has not enough memory or descriptors.
+    """
+    size = 1 << max(32, min(40, (os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE).bit_length()))
     left = _addresses_left()
     while size > _LEAST_SIZE and size * _ADDRESSES > left:
         size //= 2
-    return size
-
-
-@cache
-def largest_size() -> int:
-    """Return the bytes of this machine's memory, as a power of two."""
-    try:
-        pages = os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        pages = 0
-    return 1 << max(32, min(40, (pages * mmap.PAGESIZE).bit_length()))
+    while True:
+        try:
+            return AnonymousMemory(size)
+        except (OSError, ValueError, OverflowError):
+            # A limit of the process on its addresses or on the length of files.
+            if size <= _LEAST_SIZE:
+                raise
+            size //= 2
 
 
 def _addresses_left() -> float:
@@ -210,17 +152,33 @@ def _addresses_left() -> float:
     if limit == resource.RLIM_INFINITY:
         return inf
     # If the system does not tell how much is mapped, the limit counts.
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         limit -= int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
     return limit
 
 
-def _make_file() -> int:
+def _make_file(size: int) -> int:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("spdl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    # The file is deleted before anything is written.
-    with tempfile.TemporaryFile(prefix="spdl-") as file:
-        return os.dup(file.fileno())
+        fd = os.memfd_create("spdl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    else:  # Python was built for an older system. The file is deleted before anything is written.
+        with tempfile.TemporaryFile(prefix="spdl-") as file:
+            fd = os.dup(file.fileno())
+    try:
+        os.ftruncate(fd, size)
+        if all(_SEALS):
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, sum(_SEALS))
+        # So that a size that this process has no addresses for shows at once.
+        mmap.mmap(fd, size).close()
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _received(kind: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what another process has sent, whose last argument is its descriptor."""
+    *others, duplicate = arguments
+    return kind(*others, duplicate.detach())
 
 
 _LEAST = 4096
@@ -299,7 +257,6 @@ class Slab:
                 self._free_bytes += size
 
     def has_free(self, size: int) -> bool:
-        """Return whether a block of that many bytes is ready, without any work."""
         return bool(self._free.get(block_size(size)))
 
     def trim(self, kept: int = 0) -> None:
@@ -404,17 +361,11 @@ class Returns:
 
     def close(self) -> None:
         """Close the pipe. Blocks that are given back later are lost."""
-        if os.getpid() != self._owner:
-            # A thread that this fork does not have may have held the lock when it was forked.
-            self._close()
-            return
-        with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        pipe, self._pipe = self._pipe, -1
-        if pipe >= 0:
-            os.close(pipe)
+        # A thread that this fork does not have may have held the lock when it was forked.
+        with self._lock if os.getpid() == self._owner else nullcontext():
+            pipe, self._pipe = self._pipe, -1
+            if pipe >= 0:
+                os.close(pipe)
 
 
 def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Callable[[int], object]) -> memoryview:
@@ -451,62 +402,35 @@ def _loan_class(size: int) -> Any:
     return type("Loan", (_Loan, ctypes.c_ubyte * size), {})
 
 
-_AMOUNT = Struct("<Q")
-_READ_AT_ONCE = 1 << 16
-
-
 class Counter:
-    """One process's descriptors of the number. It can be sent to a child process, as an argument of the process."""
+    """A number that two processes share, and that wakes the one that takes it.
 
-    def __init__(self) -> None:
-        if hasattr(os, "eventfd"):
-            self._set(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
-        else:
-            self._set(*os.pipe())
-            os.set_blocking(self.reader, False)
+    A thread that takes an addition sees all that was written before it: both are calls of the system. So rings need no
+    atomic operations, and a process that is killed at any instruction has either published a message whole, or not at
+    all.
 
-    def __getstate__(self) -> object:
-        return [reduction.DupFd(fd) for fd in self.descriptors()]
+    Args:
+        fd: The descriptor of an existing counter, which is taken over. None makes a new one.
+    """
 
-    def __setstate__(self, duplicates: Any) -> None:
-        self._set(*[duplicate.detach() for duplicate in duplicates])
+    def __init__(self, fd: int | None = None) -> None:
+        # It is readable while the number is not 0.
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) if fd is None else fd
 
-    def descriptors(self) -> list[int]:
-        """Return the descriptors: one, or two of a pipe."""
-        both = (self.reader, self._writer) if self._writer != self.reader else (self.reader,)
-        return [fd for fd in both if fd >= 0]
-
-    def copy(self) -> Counter:
-        """Return a counter of the same number with its own descriptors."""
-        return self.copy_of(self.reader, self._writer)
-
-    @classmethod
-    def copy_of(cls, reader: int, writer: int) -> Counter:
-        """Return a counter of the number that these descriptors are of, with its own descriptors."""
-        copied = cls.__new__(cls)
-        copied._set(*[os.dup(fd) for fd in sorted({reader, writer}, key=(reader, writer).index)])  # noqa: SLF001
-        return copied
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (Counter, reduction.DupFd(self.fd))
 
     def add(self, amount: int) -> None:
-        """Add to the number, and wake the process that waits for ``reader`` to become readable."""
-        if self._writer == self.reader:
-            os.eventfd_write(self._writer, amount)
-        else:
-            os.write(self._writer, _AMOUNT.pack(amount))
+        """Add to the number, and wake the process that waits for the descriptor to become readable."""
+        os.eventfd_write(self.fd, amount)
 
     def take(self) -> int:
-        """Return the number and set it to 0."""
         try:
-            if self._writer == self.reader:
-                return os.eventfd_read(self.reader)
-            return sum(amount for (amount,) in iter_unpack(_AMOUNT.format, os.read(self.reader, _READ_AT_ONCE)))
+            return os.eventfd_read(self.fd)
         except BlockingIOError:
             return 0
 
     def close(self) -> None:
-        for fd in self.descriptors():
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
             os.close(fd)
-        self.reader = self._writer = -1
-
-    def _set(self, *descriptors: int) -> None:
-        self.reader, self._writer = descriptors[0], descriptors[-1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from types import AsyncGeneratorType, GeneratorType
@@ -34,15 +34,9 @@ class RandomStates:
 
     def __init__(self, *, only_python: bool = False) -> None:
         self._python = random.getstate()
-        self._numpy: Any = None
-        self._torch: bytes | None = None
-        if not only_python:
-            self._take_libraries()
-
-    def _take_libraries(self) -> None:
-        numpy_random = sys.modules.get("numpy.random")
+        loaded: Mapping[str, Any] = {} if only_python else sys.modules
+        numpy_random, torch = loaded.get("numpy.random"), loaded.get("torch")
         self._numpy = None if numpy_random is None else numpy_random.get_state()
-        torch = sys.modules.get("torch")
         # As bytes: a pickled tensor would refer to memory of a process that may end.
         self._torch = None if torch is None else bytes(torch.get_rng_state().tolist())
 
@@ -60,11 +54,7 @@ class RandomStates:
 
 
 class DeclaredExecutor(Executor):
-    """A stand-in for an unused executor, with the arguments to make another one like it.
-
-    Args:
-        kind: The executor's class.
-    """
+    """A stand-in for an unused executor, with its class and the arguments to make another one like it."""
 
     def __init__(self, kind: type[Executor], arguments: dict[str, Any]) -> None:
         self._kind = kind
@@ -80,12 +70,8 @@ class DeclaredExecutor(Executor):
 def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineConfig[Any]:
     """Replace the standard library's pools, which cannot leave this process, with stand-ins.
 
-    Args:
-        config: The pipeline.
-        daemon: Whether the pipeline will run in a process that may not have children.
-
     Raises:
-        ValueError: If a pool has been used, or cannot be recreated in the other process.
+        ValueError: If a pool has been used, or cannot be made again in the other process, which may be a daemon.
     """
     declared: dict[int, DeclaredExecutor] = {}
 
@@ -101,10 +87,9 @@ def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineC
 
 
 def make_executors(config: PipelineConfig[Any]) -> tuple[PipelineConfig[Any], list[Executor]]:
-    """Replace the stand-ins with executors of this process. Stages that shared an executor share one again.
+    """Replace the stand-ins with executors, which are returned too: the caller must shut them down.
 
-    Returns:
-        The pipeline, and the executors. The caller must shut them down.
+    Stages that shared an executor share one again.
     """
     made: dict[int, Executor] = {}
 
@@ -224,10 +209,8 @@ def _refuse(stage: str, executor: Executor, why: str) -> NoReturn:
     )
 
 
-def make_runner(config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) -> PipelineRunner:
-    """Return what runs a pipeline elsewhere.
-
-    It takes a number from this process, so that the logs of the two name different pipelines.
+class PipelineRunner:
+    """Builds a pipeline for each pass, elsewhere. With a continuous source, one continues from pass to pass.
 
     Args:
         config: The pipeline.
@@ -237,21 +220,12 @@ def make_runner(config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) 
     Raises:
         ValueError: If a stage's executor cannot be made there.
     """
-    return PipelineRunner(declare_executors(config, daemon=daemon), arguments, next_pipeline_id())
 
-
-class PipelineRunner:
-    """Builds a pipeline for each pass. With a continuous source, one pipeline continues from pass to pass.
-
-    Args:
-        arguments: The other arguments of `build_pipeline`.
-        pipeline_id: The number of the first pipeline in messages.
-    """
-
-    def __init__(self, config: PipelineConfig[Any], arguments: dict[str, Any], pipeline_id: int) -> None:
-        self._config = config
+    def __init__(self, config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) -> None:
+        self._config = declare_executors(config, daemon=daemon)
         self._arguments = arguments
-        self._pipeline_id = pipeline_id
+        # Of this process, so that the logs of the two name different pipelines.
+        self._pipeline_id = next_pipeline_id()
         self._sources = list(_sources(config))
         # The pipeline for the next pass, if it was built already.
         self._ready: Pipeline[Any] | None = None

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._declare.op import FailedItem
-from spdl.pipeline._declare.records import OnFailure
-from spdl.pipeline._elsewhere.dealer import Dealer, Peer, Sent
-from spdl.pipeline._elsewhere.lane import ChannelClosed, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.worker_messages import EpochMark, Failure, Fault, InputEnd, Name, Report
-from spdl.pipeline._engine.channel import Channel, Order
+from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+from spdl.pipeline._elsewhere.region_failures import FailedInWorker
+from spdl.pipeline._elsewhere.region_workers import RegionWorker
+from spdl.pipeline._elsewhere.sent import Sent
+from spdl.pipeline._elsewhere.worker_messages import CpuLoad, EpochMark, Name, NewLimits, Report, Work
+from spdl.pipeline._engine.channel import AHEAD, MARK, Channel, Order
 from spdl.pipeline._engine.node import Node
-from spdl.pipeline._report.failures import Quarantine, report_failed_item, type_and_message
-from spdl.pipeline._state.origins import LISTED, Foreign, Group, Root
+from spdl.pipeline._report.sample import Extract
+from spdl.pipeline._state.origins import Foreign, Root, context_of
 from spdl.pipeline._state.partial import Restored
-from spdl.pipeline._world import Thread
+from spdl.pipeline._world import Thread, perf_counter
 
 if TYPE_CHECKING:
     from spdl.pipeline._elsewhere.regions import MirrorNode, Staff
@@ -27,152 +27,315 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("spdl.pipeline")
 
 
-class FailedInWorker:
-    """Records, counts and logs. All methods are called with the engine's lock held, and release it for user code."""
+# Seconds that a worker has to end when it is no longer needed, before it is killed.
+_GRACE = 3.0
+# The same for a worker that still imports what it needs: it has no work to finish, and may import for long.
+_GRACE_TO_BEGIN = 0.2
 
-    def __init__(self, region: RegionNode) -> None:
+# This many seconds of work cross at once, so that the cost of crossing is small in comparison. The thread that asks for
+# more items waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
+_HAND_OVER_SECONDS = 0.006
+
+
+class Peer:
+    """A worker as its region sees it. The engine's lock guards its fields; the region's thread ends it.
+
+    Args:
+        worker: The process, interpreter or thread.
+        most: How many items cross at once, at most.
+
+    Attributes:
+        batch: How many items should cross at once.
+        sent: The items that it has, by their numbers.
+        waiting: How many of them its stages have not taken yet.
+        sending: Whether a thread sends something to it.
+        names: The names of results that have come and were not passed on; ``values`` holds the results.
+        report: The rest of the message that they came in.
+        paused: Whether nothing more is received, since these find no room.
+        busy: Whether a thread passes them on.
+        begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
+        parted: Whether the connection to it is being closed. Its room can be looked for only before.
+        gone: Whether it has ended.
+        ending: Whether it will end by itself: its last epoch has ended, or its pipeline has failed.
+        ends_owed: To how many ends of epochs it has yet to come, of those that it was told about.
+        told: The latest counters of its stages; ``load`` holds its CPU times.
+        limits: The concurrencies that were sent to it, by the places of stages.
+    """
+
+    def __init__(self, worker: RegionWorker, number: int, most: int) -> None:
+        self.worker = worker
+        self.channel = worker.channel
+        self.number = number
+        self.most = most
+        self.batch = 1
+        self.sent: dict[int, Sent] = {}
+        self.waiting = 0
+        self.names: deque[Name] = deque()
+        self.values: deque[Any] = deque()
+        self.report: Report | None = None
+        self.sending = self.paused = self.busy = self.begun = self.parted = self.gone = self.ending = False
+        self.ends_owed = 0
+        self.told: list[Extract] | None = None
+        self.load = CpuLoad(0.0, 0.0)
+        self.limits: dict[int, int] = {}
+        self._next_number = 0
+        # Items that were taken since the last estimate of their duration, and the seconds of work on them.
+        self._taken = 0
+        self._seconds = 0.0
+        # The current estimate of how long an item takes.
+        self.item_seconds = _HAND_OVER_SECONDS
+
+    def add(self, sent: Sent) -> int:
+        number = self._next_number
+        self._next_number = number + 1
+        self.sent[number] = sent
+        self.waiting += 1
+        return number
+
+    def takes(self, count: int, seconds: float) -> None:
+        """Note how many more items the worker's stages have taken, and how long the slowest stage has worked."""
+        self.waiting -= count
+        self._taken += count
+        self._seconds += seconds
+        if self._taken and self._seconds:
+            # The time between two reports would say more about the machine than about the stages: if the machine is
+            # busy, the more items cross at once, the better.
+            self.item_seconds += (self._seconds / self._taken - self.item_seconds) / 4
+            self._taken = 0
+            self._seconds = 0.0
+            self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
+
+    def part(self) -> None:
+        self.parted = True
+
+    def mark_gone(self) -> list[Sent]:
+        """Note that the worker has ended, and return the items that it had, in order."""
+        self.gone = True
+        items = list(self.sent.values())
+        self.sent.clear()
+        self.waiting = 0
+        return items
+
+    def end(self) -> str:
+        return self.worker.end(self.grace())
+
+    def grace(self) -> float:
+        return _GRACE if self.begun else _GRACE_TO_BEGIN
+
+
+# If sending takes more seconds than this, another thread is woken for the other work. Waking one takes as long.
+_QUICK = 3e-4
+
+
+class Dealer:
+    """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
+
+    Any of the items that a dead worker had may be what it died of. So each of them goes to a worker that has nothing
+    else, and gets nothing else in the meantime: of what such a worker dies is known. That does not work where items are
+    gathered, since nothing would come of a single one.
+
+    A worker that has yet to begin gets nothing if another one has begun. It imports what it needs, which may take
+    seconds, and what it got would wait for that.
+
+    Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
+    continue; if they do not, the thread that waits for room could be the one that makes room for them.
+
+    Args:
+        with_contexts: Whether to tell where the items come from.
+        gathers: Whether a stage makes one item of several.
+
+    Attributes:
+        again: Items of workers that have died, to be sent again.
+    """
+
+    def __init__(self, region: RegionNode, workers: Staff, *, with_contexts: bool, gathers: bool) -> None:
         self._region = region
+        self._workers = workers
+        self._with_contexts = with_contexts
+        # Whether items that are sent again go one by one.
+        self._alone = workers.reruns and not gathers
+        self.again: deque[Sent] = deque()
+        # How long sending a batch has taken lately.
+        self._seconds = _QUICK
 
-    def failed(self, peer: Peer, failure: Failure) -> None:
-        """Report an item that a worker has given up."""
-        roots = [sent.root for number in failure.items[:LISTED] if (sent := peer.sent.get(number)) is not None]
-        error = failure.raised.unpack()
-        assert isinstance(error, Exception)
-        mirror = None if failure.stage is None else self._region.mirrors[failure.stage]
-        self._deal_with(mirror, _one(roots), failure.failed, error)
+    def has_items(self) -> bool:
+        """Return whether an item waits with no end of an epoch before it."""
+        return bool(self.again) or self._has_new()
 
-    def not_sent(self, sent: Sent, item: Any, error: BaseException) -> None:
-        """Report an item that could not be pickled."""
-        if not isinstance(error, RuntimeError) or error.__cause__ is None:
-            error = self._crossing("The item could not be pickled, to be sent to a worker", item, error)
-        self._boundary(sent.root, item, error)
+    def worker(self) -> Peer | None:
+        if self._alone:
+            return self._worker_if_some_go_alone()
+        if not (self.again or self._has_ticket()):
+            return None
+        return self._least_busy(self._awake())
 
-    def given_up(self, sent: Sent, death: BaseException) -> None:
-        """Report an item that too many workers had when they died."""
-        error = RuntimeError(f"{sent.deaths} workers have died with the item. The last: {death}")
-        error.__cause__ = death.with_traceback(None)
-        self._boundary(sent.root, sent.item, error)
+    def _least_busy(self, peers: list[Peer]) -> Peer | None:
+        """Return the one with the least work of those that want more."""
+        best: Peer | None = None
+        for peer in peers:
+            if peer.sending or peer.waiting >= 2 * peer.batch:
+                continue
+            is_better = best is None or peer.waiting < best.waiting
+            if is_better and self._is_enough_for(peer) and peer.channel.has_room():
+                best = peer
+        return best
 
-    def not_readable(self, root: Root, error: BaseException) -> None:
-        """Report a result that could not be unpickled."""
-        self._boundary(
-            root, None, self._crossing("A result could not be unpickled that a worker has sent", None, error)
-        )
+    def _awake(self) -> list[Peer]:
+        """Return the workers that may get items: those that have begun, or all if none has."""
+        peers = [peer for peer in self._workers.peers if not (peer.parted or peer.ending)]
+        return [peer for peer in peers if peer.begun] or peers
 
-    def _crossing(self, what: str, item: Any, error: BaseException) -> RuntimeError:
-        kind = "" if item is None else f" (of type {type(item).__qualname__})"
-        failure = RuntimeError(f"{what}{kind}: {type(error).__name__}: {error} [{self._region.name}]")
-        # Without the frames, which hold received results.
-        failure.__cause__ = error.with_traceback(None)
-        return failure
+    def _worker_if_some_go_alone(self) -> Peer | None:
+        peers = self._awake()
+        kept = None
+        if self.again:
+            empty = next((peer for peer in peers if not (peer.sent or peer.sending) and peer.channel.has_room()), None)
+            if empty is not None:
+                return empty
+            if not any(map(_has_one_again, peers)):
+                # The worker gets no more items until it has none.
+                kept = min(peers, key=lambda peer: len(peer.sent), default=None)
+        if not (self._has_new() and self._has_ticket()):
+            return None
+        return self._least_busy([peer for peer in peers if not (peer is kept or _has_one_again(peer))])
 
-    def _boundary(self, root: Root, item: Any, error: BaseException) -> None:
+    def send(self, peer: Peer) -> None:
+        """Send a batch of items to a worker. It releases the lock in the meantime."""
         region = self._region
-        assert isinstance(error, Exception)
         engine = region.engine
-        engine.lock.release()
-        try:
-            # In words only: where it comes from is added below.
-            failed = Quarantine().add(region.name, [], "", item=item, error=error, attempts=1)
-        finally:
-            engine.lock.acquire()
-        self._deal_with(None, root, failed, error)
-
-    def _deal_with(self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception) -> None:
-        region = self._region
-        engine = region.engine
-        node: Node = mirror or region
-        callback: OnFailure | None = None
-        if mirror is None:
-            region.note_failed()
+        limits = {place: each for place, each in region.limits.items() if peer.limits.get(place) != each}
+        peer.limits.update(limits)
+        numbers, roots, items = self._take(peer)
+        # When the worker reports that it took items, it has half of the others left.
+        tell_at = max(1, min(peer.batch, peer.waiting) // 2)
+        failed: list[tuple[int, Any, BaseException]] = []
+        fault: BaseException | None = None
+        peer.sending = True
+        if self._is_quick(peer):
+            engine.lock.release()
         else:
-            mirror.note_failed()
-            callback = mirror.on_failure()
-        count = node.counters.failed
-        # One failure is enough.
-        tally = None if region.cancelled else node.tally
-        if tally is not None and (verdict := tally.verdict()) is not None:
-            excess = node.excess_of_failures(verdict)
-            excess.__cause__ = error
-            engine.fail(node, root, excess, cut_off=region)
-        pairs = [] if root is None else engine.lineage.locate(root)
-        origin = "an item" if root is None else engine.lineage.describe(root)
-        placed = replace(
-            failed,
-            stage=node.name,
-            positions=tuple(position for _, position in pairs),
-            sources=tuple(source for source, _ in pairs),
-            origin=origin,
-        )
-        engine.release_to_user()
-        interrupt: BaseException | None = None
+            engine.release_to_user()
+        begin = perf_counter()
         try:
-            engine.failures.quarantine.adopt(placed)
-            report_failed_item(placed, error, count, callback)
-        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
-            interrupt = raised
+            if limits:
+                peer.channel.send([NewLimits(limits)])
+            contexts = [context_of(engine.locate_item, root) for root in roots] if self._with_contexts else None
+            failed = _send_all(peer, Work(numbers, tell_at, contexts), items)
+        except (PeerGone, ChannelClosed):
+            # The region's thread notices the death, and knows which items the worker had.
+            pass
+        except BaseException as error:  # noqa: BLE001 - no fault of an item.
+            fault = error
+        seconds = perf_counter() - begin
         engine.lock.acquire()
-        engine.drops.append(error)
-        if interrupt is not None:
-            engine.fail(node, root, interrupt, cut_off=region)
+        self._seconds += (seconds - self._seconds) / 8
+        if fault is not None:
+            engine.fail(region, None, fault)
+        engine.drops.append(items)
+        peer.sending = False
+        for number, item, why in failed:
+            if (sent := peer.sent.pop(number, None)) is not None:
+                peer.waiting -= 1
+                region.take_back(sent, item, why)
 
-    def faulty(self, faults: Sequence[Fault]) -> None:
+    def send_more(self) -> None:
+        """Send items that wait here. The region's thread calls it: it is the first to know that a worker wants more.
+
+        It never waits for a worker, which may be waiting for it.
+        """
         region = self._region
-        for fault in faults:
-            error = fault.raised.unpack()
-            if fault.cause is not None:
-                error.__cause__ = fault.cause.unpack()
-            node: Node = region if fault.stage is None else region.mirrors[fault.stage]
-            region.engine.fail(node, None, error, cut_off=region)
+        while self.has_items() and not (region.cancelled or region.engine.stopping):
+            peer = self.worker()
+            if peer is None or not self._is_quick(peer):
+                return
+            self.send(peer)
 
-    def death(self, peer: Peer, how: str, items: Sequence[Sent]) -> RuntimeError:
+    def send_again(self, items: Sequence[Sent]) -> None:
+        """Put items in line to be sent again, before all new ones."""
+        if self._alone and len(items) == 1 and items[0].deaths > 1:
+            # This item most likely kills workers, so the others go first.
+            self.again.extend(items)
+        else:
+            self.again.extendleft(reversed(items))
+        self._region.engine.add_turns(len(items))
+
+    def discard(self) -> list[Sent]:
+        dropped = list(self.again)
+        self._region.engine.remove_turns(len(dropped))
+        self.again.clear()
+        return dropped
+
+    def _take(self, peer: Peer) -> tuple[list[int], list[Root], list[Any]]:
         region = self._region
-        had = "It had no item."
-        if items:
-            root = _one([sent.root for sent in items[:LISTED]])
-            assert root is not None
-            had = f"It had {region.engine.lineage.describe(root)}."
-        return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
+        numbers: list[int] = []
+        roots: list[Root] = []
+        items: list[Any] = []
+        most = peer.batch
+        while len(items) < most:
+            if self.again and (not self._alone or not peer.sent):
+                region.engine.remove_turns()
+                sent = self.again.popleft()
+                item = sent.item
+                most = 1 if self._alone else most
+            elif not (self._has_new() and self._has_ticket()):
+                break
+            else:
+                root, item = region.dequeue()
+                ticket = None if region.order is None else region.order.admit()
+                sent = Sent(root, item if self._workers.reruns else None, ticket)
+            region.slot_taken()
+            numbers.append(peer.add(sent))
+            roots.append(sent.root)
+            items.append(item)
+        return numbers, roots, items
 
-    def not_run_again(self, death: BaseException) -> RuntimeError:
-        """Return the error for a worker that has died, which says why its items are not run again."""
-        stages = " and ".join(self._region.gathers)
-        return RuntimeError(
-            f'{death} They cannot be run again, as `on_death="rerun"` asks: {stages} has made results of several of '
-            "them, some of which have come, and would make others of those that are left. Put `aggregate` before or "
-            "after the region."
-        )
+    def _is_enough_for(self, peer: Peer) -> bool:
+        """Return whether waiting items should cross now. Each crossing costs, so several should cross together.
 
-    def not_replaced(self, error: Exception) -> RuntimeError:
-        """Return the error for a worker that has died and could not be replaced."""
-        what = f"A worker of {self._region.name} has died, and no other could be started"
-        failure = RuntimeError(f"{what}: {type_and_message(error)}")
-        failure.__cause__ = error.with_traceback(None)
-        return failure
+        A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
+        enough for a whole one. It tells when it has taken all, so what waits here does not wait forever.
+        """
+        if not peer.waiting or (self.again and not self._alone):
+            return True
+        queue = self._region.queue
+        wanted = peer.batch if 2 * peer.waiting > peer.batch else peer.batch // 2
+        return len(queue) >= wanted or queue[-1] is MARK
 
-    def run_again(self, death: BaseException) -> None:
-        """Log that the items of a dead worker are run again. They wait to be sent already."""
-        engine = self._region.engine
-        engine.release_to_user()
+    def _has_new(self) -> bool:
+        queue = self._region.queue
+        return bool(queue) and queue[0] is not MARK
+
+    def _has_ticket(self) -> bool:
+        """Return whether one more item may go to the workers. Items that are sent again have tickets already."""
+        region = self._region
+        if region.order is None:
+            return True
+        slots = sum(mirror.concurrency for mirror in region.mirrors)
+        return len(region.order.tickets) < slots + 2 * self._workers.size * region.batch + AHEAD
+
+    def _is_quick(self, peer: Peer) -> bool:
+        """Return whether sending cannot wait for the worker, and takes no longer than waking a thread."""
+        return self._seconds < _QUICK and peer.channel.has_room()
+
+
+def _has_one_again(peer: Peer) -> bool:
+    """Return whether a worker has an item that another worker had when it died."""
+    return len(peer.sent) == 1 and next(iter(peer.sent.values())).deaths > 0
+
+
+def _send_all(peer: Peer, work: Work, items: list[Any]) -> list[tuple[int, Any, BaseException]]:
+    """Send items. Take those that cannot be pickled out of both lists; return their numbers, themselves, and why."""
+    unsent: list[tuple[int, Any, BaseException]] = []
+    while items:
         try:
-            _LOG.warning("%s Its items are run again.", death)
-        finally:
-            engine.lock.acquire()
-
-    def log(self, level: int, line: str) -> None:
-        engine = self._region.engine
-        engine.lock.release()
-        try:
-            _LOG.log(level, "%s: %s", self._region.name, line)
-        finally:
-            engine.lock.acquire()
-
-
-def _one(roots: list[Root]) -> Root | None:
-    """Return a root for all of these, to be located and described."""
-    if len(roots) <= 1:
-        return roots[0] if roots else None
-    return Group(roots, 1)
+            peer.channel.send([work, *items])
+            break
+        except ItemNotSent as error:
+            place = error.index - 1
+            if work.contexts is not None:
+                del work.contexts[place]
+            unsent.append((work.numbers.pop(place), items.pop(place), error.__cause__ or error))
+    return unsent
 
 
 # An item that this many workers had when they died is given up: it may have killed them.
@@ -203,6 +366,7 @@ class RegionNode(Node):
     has_tasks = counts_gets = False
 
     __slots__ = (
+        "batch",
         "coreless_elsewhere",
         "cpu_elsewhere",
         "dealer",
@@ -212,9 +376,11 @@ class RegionNode(Node):
         "flush_due",
         "gathers",
         "giving_up",
+        "limits",
         "mirrors",
         "most",
         "origin",
+        "paused",
         "places",
         "single",
         "staff",
@@ -247,9 +413,14 @@ class RegionNode(Node):
         self.teller = FailedInWorker(self)
         # The part that fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
-        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=bool(gathers))
+        self.dealer = Dealer(self, staff, with_contexts=with_contexts, gathers=bool(gathers))
         # How many workers have died since one last finished an item.
         self.deaths_in_a_row = 0
+        # How many items should cross at once, and of how many workers the results find no room.
+        self.batch = 1
+        self.paused = 0
+        # New concurrencies by the places of stages. Workers get them with their next items.
+        self.limits: dict[int, int] = {}
         # That many items may wait here, apart from items in queues, so that they can cross together.
         self.places = 0
         self.flush_begun = self.flush_due = False
@@ -266,7 +437,6 @@ class RegionNode(Node):
         self.origin = feeder
 
     def enclose(self, ends: list[Node | Source]) -> None:
-        """Note which stages of the region its results come from."""
         self.feeders = ends
 
     def places_in_slots(self) -> int:
@@ -313,36 +483,38 @@ class RegionNode(Node):
     def interrupt(self) -> None:
         self.staff.wake()
 
-    def limit(self, place: int, concurrency: int) -> None:
-        """Change how many items a stage works on at once in each worker. Called with the lock held."""
-        self.staff.limit(place, concurrency)
-
     # ---- what it may do ----
 
     def _make_places(self) -> None:
         """Set how many items wait here, so that they cross together. Called with the lock held."""
-        batch = self.staff.batch
-        self.input.set_capacity(self.input.capacity + batch - self.places)
-        self.places = batch
+        self.input.set_capacity(self.input.capacity + self.batch - self.places)
+        self.places = self.batch
         assert self.origin is not None
         self.engine.made_room(self.origin)
+
+    def _sends(self) -> bool:
+        return any(peer.sending for peer in self.staff.peers)
+
+    def _owes_ends(self) -> bool:
+        """Return whether a worker has yet to come to the end of the epoch or of the input."""
+        return any(peer.ends_owed and not peer.gone for peer in self.staff.peers)
 
     def ready(self) -> bool:
         if self.cancelled:
             return False
-        if self.staff.paused and self._passable() is not None:
+        if self.paused and self._passable() is not None:
             return True
         if self.dealer.has_items():
             return self.dealer.worker() is not None
-        if self.flush_due and not self.staff.sends():
+        if self.flush_due and not self._sends():
             # Nothing may follow the end. A worker may have died since the end was due, and its items are sent again.
             return True
         return bool(self.queue) and self._may_pass_mark()
 
     def _may_pass_mark(self) -> bool:
         if not self.flush_begun:
-            return not self.staff.sends()
-        return not (self.staff.owes_ends() or self.staff.paused or self.giving_up) and self.has_room(0)
+            return not self._sends()
+        return not (self._owes_ends() or self.paused or self.giving_up) and self.has_room(0)
 
     def _passable(self) -> Peer | None:
         """Return a worker whose results may move on, of those that had found no room."""
@@ -366,7 +538,7 @@ class RegionNode(Node):
     # ---- turns ----
 
     def turn(self) -> None:
-        if self.staff.paused and (peer := self._passable()) is not None:
+        if self.paused and (peer := self._passable()) is not None:
             self.pass_on(peer)
         elif self.dealer.has_items():
             if (peer := self.dealer.worker()) is not None:
@@ -374,10 +546,10 @@ class RegionNode(Node):
         elif self.flush_due:
             self.flush_due = False
             self.engine.remove_turns()
-            self._flush(InputEnd())
+            self._flush(last=True)
         elif self.queue and self._may_pass_mark():
             if not self.flush_begun:
-                self._flush(EpochMark())
+                self._flush(last=False)
             else:
                 self.flush_begun = False
                 for mirror in self.mirrors:
@@ -392,7 +564,7 @@ class RegionNode(Node):
         self.counters.queue.fill += len(self.queue)
         return self.queue.popleft()
 
-    def _take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
+    def take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
         """Give up an item that could not be sent. Called with the lock held."""
         self.slot_freed()
         self.giving_up += 1
@@ -400,25 +572,24 @@ class RegionNode(Node):
         self.end(sent)
         self.giving_up -= 1
 
-    def _flush(self, message: EpochMark | InputEnd) -> None:
+    def _flush(self, *, last: bool) -> None:
         """Make the workers end their epoch. Called with the lock held, which it releases in the meantime."""
         self.flush_begun = True
-        self.end_told = isinstance(message, InputEnd)
+        self.end_told = last
         peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
         for peer in peers:
-            peer.begin_sending()
-            peer.owes_end()
-            if self.end_told:
-                peer.expect_end()
+            peer.sending = True
+            peer.ends_owed += 1
+            peer.ending = peer.ending or last
         self.engine.release_to_user()
         for peer in peers:
             try:
-                peer.channel.send([message])
+                peer.channel.send([EpochMark(last)])
             except (PeerGone, ChannelClosed):
                 continue
         self.engine.lock.acquire()
         for peer in peers:
-            peer.end_sending()
+            peer.sending = False
         self.engine.concluded()
 
     # ---- what comes back ----
@@ -428,9 +599,13 @@ class RegionNode(Node):
         if self.cancelled or self.engine.stopping:
             self.engine.drops.append(values)
             return
-        peer.received(report, values)
-        self.staff.takes(peer, report.taken, report.seconds)
-        if self.staff.batch != self.places:
+        peer.begun = True
+        peer.report = report
+        peer.names.extend(report.names)
+        peer.values.extend(values)
+        peer.takes(report.taken, report.seconds)
+        self.batch = max(each.batch for each in self.staff.peers)
+        if self.batch != self.places:
             self._make_places()
         if report.taken:
             self.running -= report.taken
@@ -439,35 +614,34 @@ class RegionNode(Node):
 
     def pass_on(self, peer: Peer) -> None:
         """Pass on what a worker has sent, as far as there is room. Called with the lock held."""
-        peer.occupy(busy=True)
+        peer.busy = True
         while peer.names and not (self.cancelled or self.engine.stopping):
             if not self._may_emit(peer):
                 if not peer.paused:
-                    peer.pause(paused=True)
-                    self.staff.note_paused(1)
+                    peer.paused = True
+                    self.paused += 1
                     self.engine.add_turns()
-                peer.occupy(busy=False)
+                peer.busy = False
                 return
             self._result(peer, peer.names.popleft(), peer.values.popleft())
         if peer.report is not None and not (self.cancelled or self.engine.stopping):
             self._note(peer, peer.report)
-        peer.processed()
-        peer.occupy(busy=False)
+        peer.report = None
+        peer.busy = False
         if peer.paused:
-            peer.pause(paused=False)
-            self.staff.note_paused(-1)
+            peer.paused = False
+            self.paused -= 1
             self.engine.remove_turns()
             self.staff.wake()
 
     def _note(self, peer: Peer, report: Report) -> None:
-        """Handle everything in a report except results."""
         if report.counters is not None:
             self._count(peer, report.counters)
         if report.load is not None:
-            more = peer.uses(report.load)
             # Other workers' CPU time is this process's.
-            self.cpu_elsewhere += 0.0 if self.staff.is_here else more.cpu
-            self.coreless_elsewhere += more.coreless
+            self.cpu_elsewhere += 0.0 if self.staff.is_here else report.load.cpu - peer.load.cpu
+            self.coreless_elsewhere += report.load.coreless - peer.load.coreless
+            peer.load = report.load
         for level, line in report.lines:
             self.teller.log(level, line)
         for failure in report.failures:
@@ -478,15 +652,16 @@ class RegionNode(Node):
             if (sent := peer.sent.pop(number, None)) is not None:
                 self.end(sent)
         if report.faults:
-            peer.expect_end()
+            peer.ending = True
             self.teller.faulty(report.faults)
         if report.ended:
-            peer.came_to_end()
+            peer.ends_owed -= 1
 
-    def _count(self, peer: Peer, counters: list[Any]) -> None:
-        before = peer.tells(counters)
-        for mirror, told in zip(self.mirrors, counters, strict=True):
-            mirror.add(told, None if before is None else before[mirror.place])
+    def _count(self, peer: Peer, counters: list[Extract]) -> None:
+        before: Sequence[Extract | None] = peer.told or [None] * len(counters)
+        for mirror, told, earlier in zip(self.mirrors, counters, before, strict=True):
+            mirror.add(told, earlier)
+        peer.told = counters
 
     def _result(self, peer: Peer, name: Name, value: Any) -> None:
         root: Root | None
@@ -521,10 +696,6 @@ class RegionNode(Node):
             assert self.order is not None
             for entry in self.order.complete(sent.ticket):
                 self.engine.emit(self, entry)
-
-    def note_failed(self) -> None:
-        """Count an item that could not cross. Called with the lock held."""
-        self.counters.failed += 1
 
     # ---- workers that end ----
 
@@ -581,7 +752,7 @@ class RegionNode(Node):
     # ---- its end ----
 
     def drained(self) -> bool:
-        return not (self.queue or self.dealer.again or self.staff.sends() or self.staff.paused or self.giving_up)
+        return not (self.queue or self.dealer.again or self._sends() or self.paused or self.giving_up)
 
     def end_input(self) -> bool:
         if not self.flush_begun:
@@ -589,7 +760,7 @@ class RegionNode(Node):
                 self.flush_due = True
                 self.engine.add_turns()
             return False
-        return not self.staff.owes_ends()
+        return not self._owes_ends()
 
     def finish_stage(self, now: float) -> None:
         super().finish_stage(now)

@@ -6,9 +6,8 @@ import logging
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -29,7 +28,6 @@ from spdl.pipeline._elsewhere.worker_messages import (
     EpochMark,
     Failure,
     Fault,
-    InputEnd,
     Job,
     Name,
     NewLimits,
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class BufferedLines(logging.Handler):
-    """Keeps the lines that the pipeline logs, for the process or interpreter that the user watches."""
+    """Keeps the lines that the pipeline logs, for the process that the user watches."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -92,19 +90,8 @@ class WorkerPlace(NamedTuple):
     began: Callable[[Engine], object]
 
 
-def fault_of(stage: int | None, error: BaseException, wrap: Callable[[BaseException], AnyRaised]) -> Fault:
-    """Return the message that the pipeline has failed in the worker."""
-    cause = error.__cause__
-    return Fault(stage, wrap(error), None if cause is None else wrap(cause))
-
-
 def name_of_result(root: Root, number_of: Callable[[int], int]) -> Name:
-    """Return the name of a result.
-
-    Args:
-        root: Its origin.
-        number_of: Returns the number of the item at a position.
-    """
+    """Return the name of a result. ``number_of`` returns the number of the item at a position."""
     path = result_path(root)
     if path is None:
         return numbers_of(root, number_of)
@@ -124,7 +111,9 @@ class ReceivedItems:
     The thread that pulls it receives what was sent: one more thread between would have to be woken for each batch.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end: ChannelEnd) -> None:
+        self._end = end
+        self._outbox: RegionOutbox | None = None
         self.taken = 0
         # Numbers and items.
         self._waiting: deque[tuple[int, Any]] = deque()
@@ -136,50 +125,26 @@ class ReceivedItems:
         self._told = 0
         # Items that were sent and could not be unpickled.
         self._skipped = 0
-        self._receive: Callable[[], bool] | None = None
-        self._wake: Callable[[], None] | None = None
 
-    def receive_by(self, receive: Callable[[], bool]) -> None:
-        """Register a function that waits for items and puts them. It returns False at the end of an epoch."""
-        self._receive = receive
-
-    def wake_by(self, wake: Callable[[], None]) -> None:
-        """Register a function to call when the number of taken items should be reported."""
-        self._wake = wake
-
-    def put(self, batch: list[tuple[int, Any]], tell_at: int) -> None:
-        """Add items with their numbers."""
-        self._tell_at = tell_at
-        self._waiting.extend(batch)
-
-    def skip(self) -> None:
-        """Note that an item was sent that will not be taken."""
-        self._skipped += 1
+    def tell_by(self, outbox: RegionOutbox) -> None:
+        self._outbox = outbox
 
     def number_of(self, position: int) -> int:
         return self._numbers[position]
 
     def forget(self, position: int) -> int:
-        """Forget a finished item, and return its number."""
         number = self._numbers.pop(position)
         if self._contexts:
             self._contexts.pop(number, None)
         return number
 
-    def note_contexts(self, contexts: Mapping[int, ItemContext]) -> None:
-        """Note the origins of items that will be put, by their numbers."""
-        self._contexts.update(contexts)
-
     def context_of(self, position: int) -> ItemContext:
-        """Return where the item at a position comes from."""
         return self._contexts[self._numbers[position]]
 
     def has_more(self) -> bool:
-        """Return whether more small items follow at once."""
         return bool(self._waiting) and self._tell_at > 1
 
     def is_to_be_told(self) -> bool:
-        """Return whether enough items were taken that more should be sent."""
         return self.taken + self._skipped - self._told >= self._tell_at
 
     def tell(self) -> int:
@@ -196,37 +161,57 @@ class ReceivedItems:
         Raises:
             StopIteration: At the end of an epoch.
         """
+        outbox = self._outbox
+        assert outbox is not None
         while not self._waiting:
-            assert self._receive is not None
-            if self._wake is not None:
-                # This thread has passed on all results of the items before.
-                self._wake()
-            if not self._receive():
+            # This thread has passed on all results of the items before.
+            outbox.wake()
+            if not self._receive(outbox):
                 raise StopIteration
         number, item = self._waiting.popleft()
         self._numbers[self.taken] = number
         self.taken += 1
-        if self._wake is not None and self.is_to_be_told():
-            self._wake()
+        if self.is_to_be_told():
+            outbox.wake()
         return item
+
+    def _receive(self, outbox: RegionOutbox) -> bool:
+        """Wait for items. Return False at the end of an epoch."""
+        engine = outbox.engine
+        while True:
+            try:
+                head, *items = self._end.receive()
+            except (PeerGone, ChannelClosed):
+                engine.request_stop()
+                return False
+            if isinstance(head, Work):
+                self._put(head, items, outbox)
+                return True
+            if isinstance(head, NewLimits):
+                with engine.lock:
+                    _set_limits(engine, {outbox.stages[place]: each for place, each in head.concurrency.items()})
+            else:
+                assert isinstance(head, EpochMark)
+                outbox.expect_mark(last=head.last)
+                return False
+
+    def _put(self, work: Work, items: list[Any], outbox: RegionOutbox) -> None:
+        if work.contexts is not None:
+            self._contexts.update(zip(work.numbers, work.contexts, strict=True))
+        batch = []
+        for number, item in zip(work.numbers, items, strict=True):
+            if isinstance(item, NotReadable):
+                # First, since the report of the failure should include it.
+                self._skipped += 1
+                outbox.note_unreadable(number, item.error)
+            else:
+                batch.append((number, item))
+        self._tell_at = work.tell_at
+        self._waiting.extend(batch)
 
 
 # Seconds that results wait for others, to cross together.
 _TOGETHER = 2e-4
-
-
-class Telling(NamedTuple):
-    """How much is reported at once, and how often.
-
-    Attributes:
-        most: How many results are sent at once, at most.
-        every: Seconds between two looks at the counters.
-        load: Measures what the worker uses of the CPU, if that should be told with the counters.
-    """
-
-    most: int
-    every: float
-    load: Callable[[], CpuLoad] | None
 
 
 class RegionOutbox:
@@ -234,8 +219,9 @@ class RegionOutbox:
 
     Args:
         stages: Its stages, in the order of their places.
-        telling: How much is reported at once, and how often.
-        wrap: Makes exceptions fit to leave the worker.
+        most: How many results are sent at once, at most.
+        every: Seconds between two looks at the counters.
+        load: Measures what the worker uses of the CPU, if that should be told with the counters.
     """
 
     def __init__(
@@ -244,19 +230,22 @@ class RegionOutbox:
         stages: list[Node],
         feed: ReceivedItems,
         end: ChannelEnd,
-        telling: Telling,
+        place: WorkerPlace,
         *,
-        lines: BufferedLines,
-        wrap: Callable[[BaseException], AnyRaised],
+        most: int,
+        every: float,
+        load: Callable[[], CpuLoad] | None,
     ) -> None:
-        self._engine = engine
-        self._stages = stages
+        self.engine = engine
+        self.stages = stages
         self._places = {stage: place for place, stage in enumerate(stages)}
         self._feed = feed
         self._end = end
-        self._telling = telling
-        self._lines = lines
-        self._wrap = wrap
+        self._lines = place.lines
+        self._wrap = place.wrap
+        self._most = most
+        self._every = every
+        self._load = load
         self._quarantine = Quarantine()
         # Both are filled by the pipeline's threads.
         self._gone: deque[int] = deque()
@@ -277,7 +266,7 @@ class RegionOutbox:
         self._ends = False
         engine.lineage.watch(self._note_gone)
         engine.failures.tell(self._note_failure)
-        feed.wake_by(self._wake)
+        feed.tell_by(self)
 
     def tell_begun(self) -> None:
         """Report that the worker has begun. Called before it takes an item, which may kill it."""
@@ -285,10 +274,10 @@ class RegionOutbox:
 
     def run(self) -> None:
         """Send reports until the pipeline fails, or is asked to stop."""
-        while not self._engine.stopping:
+        while not self.engine.stopping:
             self._await_news()
             self._await_more()
-            if self._engine.stopping:
+            if self.engine.stopping:
                 return
             report, values = self._collect()
             self._send(report, values)
@@ -301,7 +290,7 @@ class RegionOutbox:
         self._marks += 1
         self._ends = last
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if self._waits_for_more:
             self._waits_for_more = False
             with suppress(RuntimeError):
@@ -309,8 +298,8 @@ class RegionOutbox:
         self._wake_from_nothing()
 
     def _wake_from_nothing(self) -> None:
-        if self._engine.sink.readers:
-            self._engine.sink.wake_readers()
+        if self.engine.sink.readers:
+            self.engine.sink.wake_readers()
 
     def _note_gone(self, position: int) -> None:
         self._gone.append(position)
@@ -324,10 +313,9 @@ class RegionOutbox:
         self._failures.append(Failure(self._places.get(node), items, failed, self._wrap(error)))
 
     def note_unreadable(self, number: int, error: Exception) -> None:
-        """Report that an item could not be unpickled."""
         self._failures.append(self._lost([number], "The item could not be unpickled in the worker", error))
         self._unread.append(number)
-        self._wake()
+        self.wake()
 
     def _lost(self, items: list[int], why: str, error: BaseException) -> Failure:
         failure = RuntimeError(f"{why}: {type(error).__name__}: {error}")
@@ -336,7 +324,7 @@ class RegionOutbox:
         return Failure(None, items, failed, self._wrap(failure))
 
     def _has_news(self) -> bool:
-        engine = self._engine
+        engine = self.engine
         if (
             engine.sink.entries
             or self._gone
@@ -349,7 +337,7 @@ class RegionOutbox:
         return engine.done or engine.stopping
 
     def _await_news(self) -> None:
-        engine = self._engine
+        engine = self.engine
         gate = Lock()
         gate.acquire()
         with engine.lock:
@@ -362,7 +350,7 @@ class RegionOutbox:
             if not self._has_news():
                 engine.lock.release()
                 try:
-                    gate.acquire(timeout=self._telling.every if runs or self._untold else -1)
+                    gate.acquire(timeout=self._every if runs or self._untold else -1)
                 finally:
                     engine.lock.acquire()
             if gate in engine.sink.readers:
@@ -370,7 +358,7 @@ class RegionOutbox:
 
     def _await_more(self) -> None:
         """Wait a moment if more results come at once: each message costs time on both sides."""
-        if len(self._engine.sink.entries) < self._telling.most and self._feed.has_more():
+        if len(self.engine.sink.entries) < self._most and self._feed.has_more():
             self._waits_for_more = True
             # Looked at afterwards: the thread that takes the next item looks at the other one then.
             if not self._feed.is_to_be_told() and not self._failures:
@@ -380,14 +368,14 @@ class RegionOutbox:
             self._alarm.acquire(blocking=False)
 
     def _collect(self) -> tuple[Report, list[Any]]:
-        engine = self._engine
+        engine = self.engine
         sink, lineage = engine.sink, engine.lineage
         names: list[Name] = []
         values: list[Any] = []
         # Items that the pipeline finishes before this moment are done once their results have been taken.
         over = engine.done
         ended = False
-        while len(values) < self._telling.most and not ended:
+        while len(values) < self._most and not ended:
             try:
                 root, value = sink.entries.popleft()
             except IndexError:
@@ -410,17 +398,17 @@ class RegionOutbox:
         failures = _take_all(self._failures)
         now = perf_counter()
         counters = load = None
-        if ended or failures or over or now - self._told_at >= self._telling.every:
+        if ended or failures or over or now - self._told_at >= self._every:
             self._told_at = now
-            counters = [extract(stage.counters, stage.running, stage.concurrency) for stage in self._stages]
-            load = None if self._telling.load is None else self._telling.load()
+            counters = [extract(stage.counters, stage.running, stage.concurrency) for stage in self.stages]
+            load = None if self._load is None else self._load()
         faults = self._faults() if over and not (sink.entries or values) else []
         lines = _take_all(self._lines.lines)
         taken, seconds = self._feed.tell(), self._take_seconds()
         return Report(names, failures, done, taken, seconds, counters, load, ended, faults, lines), values
 
     def _take_seconds(self) -> float:
-        worked = max((it.counters.busy_seconds / max(1, it.concurrency) for it in self._stages), default=0.0)
+        worked = max((it.counters.busy_seconds / max(1, it.concurrency) for it in self.stages), default=0.0)
         # With more slots it would count less than before.
         seconds = max(0.0, worked - self._worked)
         self._worked = worked
@@ -431,10 +419,10 @@ class RegionOutbox:
 
     def _faults(self) -> list[Fault]:
         faults = []
-        for name, error in self._engine.failures.stages:
-            place = next((self._places[stage] for stage in self._stages if stage.name == name), None)
-            faults.append(fault_of(place, error, self._wrap))
-        return faults or [fault_of(None, RuntimeError("The pipeline in the worker has ended."), self._wrap)]
+        for name, error in self.engine.failures.stages:
+            place = next((self._places[stage] for stage in self.stages if stage.name == name), None)
+            faults.append(Fault.of(place, error, self._wrap))
+        return faults or [Fault.of(None, RuntimeError("The pipeline in the worker has ended."), self._wrap)]
 
     def _send(self, report: Report, values: list[Any]) -> None:
         while True:
@@ -474,13 +462,11 @@ def work(end: ChannelEnd, make_job: Callable[[], Job], place: WorkerPlace) -> No
         job = make_job()
         if job.initializer is not None:
             job.initializer(*job.initargs)
-        feed = ReceivedItems()
+        feed = ReceivedItems(end)
         engine = _make_engine(job, feed, place)
         stages = [node for node in engine.nodes if node.is_stage]
         clock = _load_clock(engine) if job.tells_load else None
-        telling = Telling(job.most, job.tell_every, clock)
-        outbox = RegionOutbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
-        feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
+        outbox = RegionOutbox(engine, stages, feed, end, place, most=job.most, every=job.tell_every, load=clock)
         place.began(engine)
         outbox.tell_begun()
         start(engine, shown=False)
@@ -532,7 +518,6 @@ def _no_hooks(_info: object) -> list[Any]:
 
 
 def _threads(stages: Sequence[StageConfig]) -> int:
-    """Return how many ops may run at once in threads."""
     threads = 0
     for stage in stages:
         if isinstance(stage, PipeConfig):
@@ -542,35 +527,6 @@ def _threads(stages: Sequence[StageConfig]) -> int:
         else:
             threads += 1
     return threads
-
-
-def _receive(end: ChannelEnd, feed: ReceivedItems, outbox: RegionOutbox, engine: Engine, stages: list[Any]) -> bool:
-    """Wait for items, and add them to the feed. Return False at the end of an epoch."""
-    while True:
-        try:
-            head, *items = end.receive()
-        except (PeerGone, ChannelClosed):
-            engine.request_stop()
-            return False
-        if isinstance(head, Work):
-            if head.contexts is not None:
-                feed.note_contexts(dict(zip(head.numbers, head.contexts, strict=True)))
-            batch = []
-            for number, item in zip(head.numbers, items, strict=True):
-                if isinstance(item, NotReadable):
-                    # First, since the report of the failure should include it.
-                    feed.skip()
-                    outbox.note_unreadable(number, item.error)
-                else:
-                    batch.append((number, item))
-            feed.put(batch, head.tell_at)
-            return True
-        if isinstance(head, NewLimits):
-            with engine.lock:
-                _set_limits(engine, {stages[place]: each for place, each in head.concurrency.items()})
-        elif isinstance(head, EpochMark | InputEnd):
-            outbox.expect_mark(last=isinstance(head, InputEnd))
-            return False
 
 
 def _set_limits(engine: Engine, concurrency: dict[Node, int]) -> None:
@@ -601,7 +557,7 @@ def _send_all(outbox: RegionOutbox, end: ChannelEnd, place: WorkerPlace) -> None
 def _tell_of_fault(end: ChannelEnd, error: BaseException, place: WorkerPlace) -> None:
     try:
         end.send(
-            [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])]
+            [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[Fault.of(None, error, place.wrap)], lines=[])]
         )
     except (PeerGone, ChannelClosed):
         return
@@ -627,12 +583,7 @@ _GRACE = 1.0
 
 
 def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
-    """Begin in its own process.
-
-    Args:
-        end: The connection.
-        payload: The work; pickled unless this process was forked.
-    """
+    """Begin in its own process. The work is pickled unless this process was forked."""
     end.begin()
     # A terminal sends Ctrl-C to all processes; the pipeline's process then ends this one in order. Programs that are
     # started here would inherit SIG_IGN, but not a handler that does nothing.
@@ -641,13 +592,7 @@ def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
 
 
 def begin_interpreter(payload: bytes, out: Sequence[int], into: Sequence[int]) -> None:
-    """Begin in its own interpreter, which has no threads left when it ends.
-
-    Args:
-        payload: The pickled work.
-        out: The numbers of the lane that leads to the pipeline.
-        into: Those of the other one.
-    """
+    """Begin in its own interpreter, which has no threads left when it ends, with the numbers of its lanes."""
     end = WorkerEnd.begin_in_interpreter(out, into)
     try:
         _work_alone(end, payload, None)
@@ -664,7 +609,6 @@ def _work_alone(end: WorkerEnd, payload: Job | bytes, grace: float | None) -> No
 
 
 def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
-    """Begin in a thread of the pipeline's process."""
     # Its lines are logged like any other pipeline's here.
     place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=engines.append)
     try:

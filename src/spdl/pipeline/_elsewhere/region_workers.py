@@ -12,21 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited, was_forked
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
-from spdl.pipeline._elsewhere.worker_channel import ParentEnd, ThreadEnd, make_thread_channel
+from spdl.pipeline._elsewhere.worker_channel import ParentEnd, ThreadEnd, WorkerEnd, make_thread_channel
 from spdl.pipeline._elsewhere.worker_messages import Job, run_worker, run_worker_here
-from spdl.pipeline._elsewhere.worker_process import RunningInterpreter, exit_in_words, interpreter_maker
+from spdl.pipeline._elsewhere.worker_process import Running, RunningInterpreter, RunningProcess, interpreter_maker
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
-
     from spdl.pipeline._engine.engine import Engine
 
 
@@ -72,7 +70,7 @@ def _check(what: str, region: str, value: object) -> None:
 
 
 class RegionWorker:
-    """A worker that has been started, and the connection to it. The region's thread ends it."""
+    """A worker that was started, and the connection to it. The region's thread ends it."""
 
     def __init__(self, channel: ParentEnd | ThreadEnd) -> None:
         self.channel = channel
@@ -101,15 +99,57 @@ class RegionWorker:
         return []
 
 
+class _Outside(RegionWorker):
+    """A worker in another process or interpreter.
+
+    Args:
+        start: Starts it with its end of the channel, which is closed here once it has its own.
+        in_interpreter: Whether it is an interpreter. That cannot be killed, so its end is awaited as long as it takes.
+    """
+
+    channel: ParentEnd
+
+    def __init__(self, start: Callable[[WorkerEnd], Running], *, in_interpreter: bool = False) -> None:
+        super().__init__(ParentEnd())
+        self._in_interpreter = in_interpreter
+        try:
+            self._running = start(self.channel.worker_end)
+        except BaseException:
+            self.channel.close()
+            raise
+        try:
+            self.channel.started(self._running.signs, in_interpreter=in_interpreter)
+        except BaseException:
+            # No descriptors or addresses are left, say.
+            self.end(grace=0.0)
+            raise
+        _LIVE.add(self)
+        before_children_are_awaited(_close_all, WORKERS)
+
+    def _await_end(self, grace: float) -> str:
+        how = self._running.await_end(None if self._in_interpreter and grace else grace)
+        self._running.close()
+        _LIVE.discard(self)
+        return how
+
+
+_LIVE: WeakSet[_Outside] = WeakSet()
+
+
+def _close_all() -> None:
+    for worker in list(_LIVE):
+        worker.close()
+
+
+atexit.register(_close_all)
+
+
 # When the fork server is killed, its socket is closed a moment before the system tells that it has ended. Only then
 # multiprocessing starts another one. That many seconds are given to both, in which it is tried that often; and that
 # many requests may be lost with a server.
 _SERVER_SECONDS = 5.0
 _TRY_AGAIN = 0.02
 _MOST_LOST = 3
-
-# The status that multiprocessing reports for a process whose fork server has ended before it could say.
-_UNKNOWN = 255
 
 _INHERITED = (
     'Workers cannot be started by "forkserver" here: this process was forked from one that has a fork server, which '
@@ -122,14 +162,31 @@ _TAKEN = (
 )
 
 
-class Processes:
-    """Starts processes."""
+class WorkerKind:
+    """Starts the workers of a region."""
 
-    def __init__(self, config: ProcessPoolExecutorConfig) -> None:
-        self._method = config.mp_context or _method()
+    def __init__(self) -> None:
         self._region = ""
-        # The pickled work, or the work itself for processes that are forked.
-        self._payload: Job | bytes = b""
+        # The work, pickled unless workers share this process's objects.
+        self._payload: Any = None
+
+    def prepare(self, region: str, job: Job) -> None:
+        """Note the work, before any worker is started."""
+        raise NotImplementedError
+
+    def start(self, number: int) -> RegionWorker:
+        raise NotImplementedError
+
+    def let_go(self) -> list[Any]:
+        """Return the work, and forget it."""
+        payload, self._payload = self._payload, None
+        return [payload]
+
+
+class Processes(WorkerKind):
+    def __init__(self, config: ProcessPoolExecutorConfig) -> None:
+        super().__init__()
+        self._method = config.mp_context or _method()
 
     def prepare(self, region: str, job: Job) -> None:
         """Pickle the work.
@@ -156,17 +213,22 @@ class Processes:
                 stacklevel=2,
             )
 
-    def start(self, number: int) -> RegionProcess:
+    def start(self, number: int) -> RegionWorker:
         """Start a process.
 
         Raises:
             RuntimeError: If the fork server that should start it is another process's, or does not stay.
         """
+        context = multiprocessing.get_context(self._method)
+
+        def start(end: WorkerEnd) -> RunningProcess:
+            return RunningProcess(context, run_worker, (end, self._payload), f"spdl_region_{number}", [end.close])
+
         give_up_at = monotonic() + _SERVER_SECONDS
         lost = 0
         while True:
             try:
-                return RegionProcess(multiprocessing.get_context(self._method), self._payload, number)
+                return _Outside(start)
             except ChildProcessError as error:
                 if self._method != "forkserver":
                     raise
@@ -184,63 +246,11 @@ class Processes:
                     ) from error
             sleep(_TRY_AGAIN)
 
-    def let_go(self) -> list[Any]:
-        """Return the work, and forget it."""
-        payload, self._payload = self._payload, b""
-        return [payload]
-
-
-class RegionProcess(RegionWorker):
-    channel: ParentEnd
-
-    def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
-        super().__init__(ParentEnd())
-        self._method = context.get_start_method()
-        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
-        self._process = process_class(
-            target=run_worker, args=(self.channel.worker_end, payload), name=f"spdl_region_{number}", daemon=False
-        )
-        try:
-            self._process.start()
-        except BaseException:
-            self.channel.close()
-            raise
-        try:
-            self.channel.started(self._process)
-        except BaseException:
-            # The system has no descriptor left.
-            self.end(grace=0.0)
-            raise
-        _LIVE.add(self)
-        before_children_are_awaited(_close_all, WORKERS)
-
-    def _await_end(self, grace: float) -> str:
-        self._process.join(grace)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        code = self._process.exitcode
-        self._process.close()
-        _LIVE.discard(self)
-        server_may_have_ended = code == _UNKNOWN and self._method == "forkserver"
-        return exit_in_words(code) + (", or multiprocessing's fork server was killed" if server_may_have_ended else "")
-
 
 def _method() -> str:
     methods = multiprocessing.get_all_start_methods()
     preferred = ("spawn", "fork") if was_forked() else ("forkserver", "spawn", "fork")
     return next(method for method in preferred if method in methods)
-
-
-_LIVE: WeakSet[RegionProcess | RegionInterpreter] = WeakSet()
-
-
-def _close_all() -> None:
-    for worker in list(_LIVE):
-        worker.close()
-
-
-atexit.register(_close_all)
 
 
 _PROGRAM = """
@@ -249,10 +259,8 @@ begin_interpreter(payload, out, into)
 """
 
 
-class Interpreters:
-    def __init__(self) -> None:
-        self._payload = b""
-        self._make: Callable[[], Any] | None = None
+class Interpreters(WorkerKind):
+    _make: Callable[[], Any]
 
     def prepare(self, region: str, job: Job) -> None:
         """Pickle the work.
@@ -267,47 +275,14 @@ class Interpreters:
         _check_place("The initializer", region, job.initializer)
         self._payload = packed(region, job)
 
-    def start(self, number: int) -> RegionInterpreter:  # noqa: ARG002 - as the others.
-        assert self._make is not None
-        return RegionInterpreter(self._make, self._payload)
-
-    def let_go(self) -> list[Any]:
-        """Forget the work."""
-        self._payload = b""
-        return []
-
-
-class RegionInterpreter(RegionWorker):
-    """It cannot be killed."""
-
-    channel: ParentEnd
-
-    def __init__(self, make: Callable[[], Any], payload: bytes) -> None:
-        super().__init__(ParentEnd())
-        out, into = self.channel.worker_end.numbers()
-        try:
-            self._interpreter = RunningInterpreter(
-                make, _PROGRAM, {"payload": payload, "out": out, "into": into}, [self.channel.worker_end.close]
+    def start(self, number: int) -> RegionWorker:  # noqa: ARG002 - as the others.
+        def start(end: WorkerEnd) -> RunningInterpreter:
+            out, into = end.numbers()
+            return RunningInterpreter(
+                self._make, _PROGRAM, {"payload": self._payload, "out": out, "into": into}, [end.close]
             )
-        except BaseException:
-            self.channel.close()
-            raise
-        try:
-            self.channel.started_here(self._interpreter.sign)
-        except BaseException:
-            # No addresses are left, say. The worker ends by itself, since this end is closed.
-            self.end(grace=0.0)
-            raise
-        _LIVE.add(self)
-        before_children_are_awaited(_close_all, WORKERS)
 
-    def _await_end(self, grace: float) -> str:
-        ended = self._interpreter.await_end(grace and None)
-        self._interpreter.close()
-        _LIVE.discard(self)
-        if not ended:
-            return "its interpreter did not end"
-        return f"its interpreter has ended{self._interpreter.why and ': '}{self._interpreter.why}"
+        return _Outside(start, in_interpreter=True)
 
 
 def _check_place(what: str, region: str, value: object) -> None:
@@ -319,11 +294,7 @@ def _check_place(what: str, region: str, value: object) -> None:
         )
 
 
-class Threads:
-    def __init__(self) -> None:
-        self._job: Job | None = None
-        self._region = ""
-
+class Threads(WorkerKind):
     def prepare(self, region: str, job: Job) -> None:
         """Note the work.
 
@@ -331,13 +302,13 @@ class Threads:
             TypeError: If an aggregator cannot be copied.
         """
         self._region = region
-        self._job = job
+        self._payload = job
         # If there is one that cannot be, it shows here.
         self._stages_of_one_worker(job)
 
-    def start(self, number: int) -> RegionThreads:
-        assert self._job is not None
-        return RegionThreads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
+    def start(self, number: int) -> RegionWorker:
+        job = self._payload
+        return RegionThreads(job._replace(stages=self._stages_of_one_worker(job)), number)
 
     def _stages_of_one_worker(self, job: Job) -> tuple[StageConfig, ...]:
         return tuple(self._own(stage) for stage in job.stages)
@@ -356,15 +327,8 @@ class Threads:
                 f"{error}. Put it after the region, or give its class a method `__deepcopy__`."
             ) from error
 
-    def let_go(self) -> list[Any]:
-        """Return the work, and forget it."""
-        job, self._job = self._job, None
-        return [job]
-
 
 class RegionThreads(RegionWorker):
-    """A thread that begins others."""
-
     def __init__(self, job: Job, number: int) -> None:
         channel, end = make_thread_channel()
         super().__init__(channel)
@@ -384,9 +348,6 @@ class RegionThreads(RegionWorker):
 
     def engines(self) -> list[Engine]:
         return list(self._engines)
-
-
-WorkerKind: TypeAlias = Processes | Interpreters | Threads
 
 
 def kind_of_workers(config: ExecutorConfig) -> WorkerKind:

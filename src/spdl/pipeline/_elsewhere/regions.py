@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil, inf
 from select import POLLIN, poll
@@ -15,9 +14,9 @@ from spdl._locate import callers_line
 from spdl.pipeline._declare.op import LeftOpen, context_parameter
 from spdl.pipeline._declare.placement import ExecutorConfig, ProcessPoolExecutorConfig, Region
 from spdl.pipeline._declare.records import OnFailure, PathVariantsConfig, PipeConfig, StageConfig
-from spdl.pipeline._elsewhere.dealer import Peer
 from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
-from spdl.pipeline._elsewhere.region_node import RegionNode
+from spdl.pipeline._elsewhere.memory import Counter
+from spdl.pipeline._elsewhere.region_node import Peer, RegionNode
 from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
 from spdl.pipeline._elsewhere.worker_messages import Job
 from spdl.pipeline._engine.engine import Engine
@@ -81,12 +80,10 @@ class MirrorNode(Node):
             self.tally.add(self.counters)
 
     def connect(self, feeders: list[Node | Source], region: RegionNode) -> None:
-        """Note the part that its items come from, and its region."""
         self.feeders = feeders
         self._region = region
 
     def on_failure(self) -> OnFailure | None:
-        """Return the callback for each failed item."""
         return None if self.policy is None else self.policy.on_failure
 
     def keeps_order(self) -> bool:
@@ -115,7 +112,7 @@ class MirrorNode(Node):
         if each > 1:
             self.may_overtake()
         if self._region is not None:
-            self._region.limit(self.place, each)
+            self._region.limits[self.place] = each
 
     def num_processes(self) -> int:
         return 0 if self._region is None else self._region.num_processes()
@@ -126,12 +123,7 @@ class MirrorNode(Node):
     def slots_in_use(self) -> int:
         return self._in_use
 
-    def note_failed(self) -> None:
-        """Count an item that a worker has given up."""
-        self.counters.failed += 1
-
     def add(self, told: Extract, before: Extract | None) -> None:
-        """Count what a worker has reported."""
         self.counters.add(told, before)
         self._in_use += told.running - (0 if before is None else before.running)
 
@@ -140,7 +132,6 @@ class MirrorNode(Node):
         return told.running >= told.slots != self.concurrency // self.copies
 
     def forget(self, told: Extract) -> None:
-        """Forget the work of a worker that is gone."""
         self._in_use -= told.running
 
     def let_go(self) -> list[Any]:
@@ -165,35 +156,26 @@ class Staff:
         most: How many items cross at once, at most.
 
     Attributes:
-        batch: How many items should cross at once.
-        paused: Of how many the results find no room.
         reruns: Whether the items of one that has died are run again.
     """
 
     def __init__(self, config: ExecutorConfig, job: Job, most: int) -> None:
         self.most = most
-        self.batch = 1
         self.size = config.max_workers or max(1, ceil(available_cores()))
         self.is_here = not isinstance(config, ProcessPoolExecutorConfig)
         self.reruns = isinstance(config, ProcessPoolExecutorConfig) and config.on_death == "rerun"
         self.peers: list[Peer] = []
-        self.paused = 0
         self._kind = kind_of_workers(config)
         self._job: Job | None = job
-        # New concurrencies by the places of stages.
-        self._limits: dict[int, int] = {}
         self._region: RegionNode | None = None
         self._thread: Thread | None = None
         self._made = 0
         # The peers with messages that may have been read but not received.
         self._unread: set[Peer] = set()
-        # Workers that replaced a dead one when all knew about the end already. They end by themselves.
-        self._unwanted: list[Peer] = []
         # Whether a message has come since the page was written.
         self._unpublished = False
-        # A pipe that wakes the thread.
-        self._bell: socket.socket | None = None
-        self._ear: socket.socket | None = None
+        # Wakes the thread.
+        self._bell: Counter | None = None
 
     # ---- the start ----
 
@@ -207,9 +189,7 @@ class Staff:
         assert self._job is not None
         self._kind.prepare(region.name, self._job)
         self._region = region
-        self._bell, self._ear = socket.socketpair()
-        for end in (self._bell, self._ear):
-            end.setblocking(False)  # noqa: FBT003 - the argument has no name.
+        self._bell = Counter()
         for _ in range(self.size):
             self._add(self._make())
         self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
@@ -223,12 +203,10 @@ class Staff:
         self.peers = [*(it for it in self.peers if not it.gone), peer]
 
     def threads(self) -> list[Thread]:
-        """Return the thread that listens to the workers."""
         return [] if self._thread is None else [self._thread]
 
     def engines(self) -> list[Engine]:
-        """Return the engines that run the stages in threads of this process."""
-        return [engine for peer in self.peers for engine in peer.engines()]
+        return [engine for peer in self.peers for engine in peer.worker.engines()]
 
     def tell_often(self, stages: int) -> None:
         """Make the workers report the counts of their stages and their CPU time often. Called before the start.
@@ -239,44 +217,11 @@ class Staff:
         every = min(self._job.tell_every, max(_OFTEN, _SECONDS_FOR_EACH * stages * self.size))
         self._job = self._job._replace(tell_every=every, tells_load=True)
 
-    # ---- what the region asks; called with the lock held ----
-
-    def sends(self) -> bool:
-        """Return whether a thread sends something to a worker."""
-        return any(peer.sending for peer in self.peers)
-
-    def owes_ends(self) -> bool:
-        """Return whether a worker has yet to come to the end of the epoch or of the input."""
-        return any(peer.ends_owed and not peer.gone for peer in self.peers)
-
-    def takes(self, peer: Peer, count: int, seconds: float) -> None:
-        """Note how many more items a worker's stages have taken, and how long they worked."""
-        peer.takes(count, seconds)
-        self.batch = max(each.batch for each in self.peers)
-
-    def width(self) -> int:
-        """Return how many items may be in the workers if their order is kept."""
-        assert self._region is not None
-        slots = sum(mirror.concurrency for mirror in self._region.mirrors)
-        return slots + 2 * self.size * self.batch
-
-    def note_paused(self, more: int) -> None:
-        """Change the number of workers whose results find no room."""
-        self.paused += more
-
-    def limit(self, place: int, concurrency: int) -> None:
-        """Note a stage's new concurrency. Workers get it with their next items."""
-        self._limits[place] = concurrency
-
-    def limits_for(self, peer: Peer) -> dict[int, int]:
-        """Return the new concurrencies that a worker does not know yet, and count them as sent."""
-        return peer.news_of(self._limits) if self._limits else {}
-
     def wake(self) -> None:
         """Make the thread look again. Takes no lock, and may be called from anywhere at any time."""
         if self._bell is not None:
-            with contextlib.suppress(OSError):
-                self._bell.send(b".")
+            with suppress(OSError):
+                self._bell.add(1)
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. If the thread was never started, the workers end here."""
@@ -287,16 +232,15 @@ class Staff:
             return held
         for peer in self.peers:
             if not peer.gone:
-                peer.end(grace=0.0)
+                peer.worker.end(grace=0.0)
                 held += peer.mark_gone()
         self._close_bell()
         return held
 
     def _close_bell(self) -> None:
-        bell, ear, self._bell, self._ear = self._bell, self._ear, None, None
-        for end in (bell, ear):
-            if end is not None:
-                end.close()
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            bell.close()
 
     # ---- the thread ----
 
@@ -340,9 +284,10 @@ class Staff:
                 self._bury(region, peer)
 
     def _await(self, engine: Engine, peers: list[Peer]) -> list[Peer]:
-        assert self._ear is not None
+        bell = self._bell
+        assert bell is not None
         signs = poll()
-        signs.register(self._ear.fileno(), POLLIN)
+        signs.register(bell.fd, POLLIN)
         owners: dict[int, Peer] = {}
         for peer in peers:
             for descriptor in peer.channel.descriptors():
@@ -352,9 +297,7 @@ class Staff:
         if not ready:
             with engine.lock:
                 self._publish(engine)
-        if self._ear.fileno() in ready:
-            with contextlib.suppress(BlockingIOError):
-                self._ear.recv(4096)
+        bell.take()
         return list(dict.fromkeys(owners[descriptor] for descriptor in ready if descriptor in owners))
 
     def _receive_all(self, region: RegionNode, peers: list[Peer]) -> list[Peer]:
@@ -396,7 +339,6 @@ class Staff:
             self._unpublished = False
 
     def _until_due(self, engine: Engine) -> int | None:
-        """Return the milliseconds until something should be written on the page, or None."""
         if not self._unpublished or engine.page.due == inf:
             return None
         return ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
@@ -405,7 +347,7 @@ class Staff:
         engine = region.engine
         with engine.lock:
             peer.part()
-        how = peer.end(peer.grace())
+        how = peer.end()
         with engine.lock:
             replaced = region.lost(peer, how)
         if replaced:
@@ -428,21 +370,20 @@ class Staff:
             if wanted:
                 self._add(peer)
         if not wanted:
-            # It would not get the end from the node. Waiting for it here would hold up the other workers' messages.
-            peer.close()
-            self._unwanted.append(peer)
+            # It would not get the end from the node. Nor does it get time, which would hold up the others' messages.
+            peer.worker.end(grace=0.0)
 
     def _end_all(self, region: RegionNode) -> None:
-        left = [*self._unwanted, *(peer for peer in self.peers if not peer.gone)]
+        left = [peer for peer in self.peers if not peer.gone]
         with region.engine.lock:
             for peer in left:
                 peer.part()
         for peer in left:
-            peer.close()
+            peer.worker.close()
         begin = perf_counter()
         for peer in left:
             # All of them together have as long as one. With no time at all, threads would not be waited for either.
-            peer.end(max(_LEAST_GRACE, begin + peer.grace() - perf_counter()))
+            peer.worker.end(max(_LEAST_GRACE, begin + peer.grace() - perf_counter()))
         with region.engine.lock:
             for peer in left:
                 region.engine.drops.extend(peer.mark_gone())

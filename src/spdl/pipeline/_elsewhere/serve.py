@@ -18,9 +18,11 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
+from spdl.pipeline._elsewhere.arena import Room
 from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter
 from spdl.pipeline._elsewhere.lane import ItemNotSent, LaneEnds
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
+from spdl.pipeline._elsewhere.worker_messages import Fault
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
 from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, pack, pack_error
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 
 class ParentOrder:
-    """The orders that the parent gives."""
-
     # Begin a pass, whatever is under way.
     ITERATE = b"i"
     # End the pass that is under way.
@@ -45,8 +45,6 @@ class ParentOrder:
 
 
 class MessageKind(IntEnum):
-    """The kinds of the worker's messages."""
-
     READY = 0
     ITEM = 1
     END = 2
@@ -59,7 +57,6 @@ _NUMBERS = 1 << 31
 
 
 def number_of(number: int, kind: int) -> int:
-    """Return the number of a message of a kind, for a pass."""
     return (number << _KIND_BITS | kind) % _NUMBERS
 
 
@@ -92,37 +89,19 @@ class WorkerTimeoutError(RuntimeError, TimeoutError):
     """Raised when a worker process sends nothing for too long."""
 
 
-class _PackedCause(NamedTuple):
-    """An exception of a failed pipeline, with its cause, which pickling would lose."""
-
-    raised: Raised
-    cause: Raised | None
-
-    @classmethod
-    def of(cls, error: BaseException) -> _PackedCause:
-        return cls(pack_error(error), None if error.__cause__ is None else pack_error(error.__cause__))
-
-    def unpack(self) -> BaseException:
-        error = self.raised.unpack()
-        if self.cause is not None:
-            error.__cause__ = self.cause.unpack()
-        return error
-
-
 class WorkerError(NamedTuple):
     """An exception of the worker, and a sentence that says what failed there."""
 
     what: str
     raised: Raised
     # The exceptions of a failed pipeline, packed one by one: one that cannot be pickled must not hide the others.
-    members: list[_PackedCause] | None
+    members: list[Fault] | None
 
     @classmethod
     def of(cls, what: str, error: BaseException) -> WorkerError:
-        """Pack an exception that was just raised."""
-        members = (
-            [_PackedCause.of(member) for member in error.exceptions] if isinstance(error, PipelineFailure) else None
-        )
+        members = None
+        if isinstance(error, PipelineFailure):
+            members = [Fault.of(None, member, pack_error) for member in error.exceptions]
         return cls(what, pack_error(error), members)
 
     def unpack(self) -> Exception | Diagnosed:
@@ -151,22 +130,12 @@ class Payload:
     is lost. So the value travels as a pickle within the pickle, and `load` unpickles it.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, pickled: bytes | None = None) -> None:
         self._value = value
-        self._pickled: bytes | None = None
-
-    @classmethod
-    def of_pickle(cls, pickled: bytes) -> Payload:
-        payload = cls(None)
-        payload.__setstate__(pickled)
-        return payload
-
-    def __getstate__(self) -> bytes:
-        return pack(self._value)
-
-    def __setstate__(self, pickled: bytes) -> None:
-        self._value = None
         self._pickled = pickled
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Payload, (None, pack(self._value))
 
     def load(self) -> Any:
         """Return the value and forget it, so that it can end before its process. Unpickling may run any code."""
@@ -175,7 +144,7 @@ class Payload:
 
 
 class Dismissed(Exception):  # noqa: N818 - not an error: the worker is no longer needed.
-    """Raised when the parent has asked the worker to end, or is gone."""
+    """Raised when the parent has asked the worker to end, is gone, or has received an error, after which it ends."""
 
 
 class _PassAbandoned(Exception):  # noqa: N818 - not an error: the parent has left the pass.
@@ -200,7 +169,7 @@ class IterableOutbox:
             lane,
             [orders],
             self._take_orders_meanwhile,
-            None if bound is None else bound.room(),
+            None if bound is None else Room(bound),
             reducers=reducers_from_interpreter if in_interpreter else general_reducers,
         )
         serve_storage(self._writer)
@@ -256,7 +225,7 @@ class IterableOutbox:
             self._take_orders()
         self._sends_item = True
         try:
-            self._post(MessageKind.ITEM, item)
+            self.send(MessageKind.ITEM, item)
         except _PassAbandoned:
             return False
         finally:
@@ -264,14 +233,11 @@ class IterableOutbox:
         self._credits -= 1
         return True
 
-    def send(self, kind: MessageKind, content: object = None) -> None:
-        """Send a message other than an item. The content must be picklable."""
-        self._post(kind, content)
-
     def close(self) -> None:
         self._writer.close()
 
-    def _post(self, kind: MessageKind, content: object) -> None:
+    def send(self, kind: MessageKind, content: object = None) -> None:
+        """Send a message, which other than an item must be picklable."""
         try:
             self._writer.send(number_of(self._number, kind), (content,))
         except ItemNotSent as not_sent:
@@ -283,7 +249,6 @@ class IterableOutbox:
             raise _PassAbandoned
 
     def _take_orders(self) -> None:
-        """Wait for orders and carry them out."""
         orders = os.read(self._orders, 4096)
         if not orders or ParentOrder.QUIT in orders:
             raise Dismissed
@@ -301,48 +266,38 @@ class IterableOutbox:
 _GRACE = 1.0
 
 
-class ProcessEnds(NamedTuple):
-    """The worker's ends of the connection to its parent."""
-
-    orders: Connection
-    lane: LaneEnds
-    bound: ArenaBound | None
-
-
-class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
-    """Raised to end the worker after it has reported an error."""
-
-
-def serve(payload: Payload, ends: ProcessEnds, buffer_size: int, foreign: Sequence[Connection]) -> None:
-    """Work until the parent wants no more passes.
+def serve(
+    payload: Payload, orders: Connection, lane: LaneEnds, buffer_size: int, bound: ArenaBound | None, *, forked: bool
+) -> None:
+    """Work in a process until the parent wants no more passes.
 
     Args:
         payload: The function that makes the iterable, and the initializers.
-        ends: The worker's ends of the connection.
+        orders: The pipe that the parent's orders come from.
+        lane: The lane for the answers.
         buffer_size: How many items may be under way.
-        foreign: The parent's ends, which a forked worker has inherited.
+        bound: How much the arrays may take, if they are bounded.
+        forked: Whether this process was forked from its parent.
     """
-    for connection in foreign:
-        connection.close()
-    for fd in (ends.orders.fileno(), *ends.lane.descriptors()):
+    for fd in (orders.fileno(), *lane.descriptors()):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
     # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
     # would inherit SIG_IGN, but not a handler that does nothing.
     signal.signal(signal.SIGINT, lambda *_: None)
-    if foreign and (torch := sys.modules.get("torch")):
+    if forked and (torch := sys.modules.get("torch")):
         # Torch's threads were not forked, so work that it gives them would never be done.
         torch.set_num_threads(1)
     parent = parent_process()
     assert parent is not None
     assert parent.pid is not None
-    end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    work(IterableOutbox(ends.orders.fileno(), ends.lane, buffer_size, ends.bound), payload)
+    end_with(parent.pid, orders.fileno(), grace=_GRACE)
+    work(IterableOutbox(orders.fileno(), lane, buffer_size, bound), payload)
 
 
 def work(outbox: IterableOutbox, payload: Payload) -> None:
     """Make the iterable, and iterate it until the parent wants no more passes."""
-    with suppress(Dismissed, _Quit):
+    with suppress(Dismissed):
         iterable = _make(outbox, payload)
         try:
             outbox.send(MessageKind.READY)
@@ -353,10 +308,9 @@ def work(outbox: IterableOutbox, payload: Payload) -> None:
 
 @contextmanager
 def _reporting_errors(outbox: IterableOutbox, what: str) -> Iterator[None]:
-    """Report any exception in the block to the parent."""
     try:
         yield
-    except (Dismissed, _Quit):
+    except Dismissed:
         raise
     except BaseException as error:  # noqa: BLE001 - anything that the user's code raises is reported.
         _report_error(outbox, what, error)
@@ -364,7 +318,7 @@ def _reporting_errors(outbox: IterableOutbox, what: str) -> Iterator[None]:
 
 def _report_error(outbox: IterableOutbox, what: str, error: BaseException) -> NoReturn:
     outbox.send(MessageKind.ERROR, WorkerError.of(what, error))
-    raise _Quit from error
+    raise Dismissed from error
 
 
 def _make(outbox: IterableOutbox, payload: Payload) -> Iterable[Any]:
@@ -442,19 +396,12 @@ def _iterated_twice(iterable: object) -> RuntimeError:
 
 
 def serve_interpreter(payload: bytes, orders: int, lane: Sequence[int], buffer_size: int) -> None:
-    """Work until the parent wants no more passes.
-
-    Args:
-        payload: The pickled function that makes the iterable, and the initializers.
-        orders: The descriptor that the parent's orders come from.
-        lane: The numbers of the lane's handles, which this interpreter copies.
-        buffer_size: How many items may be under way.
-    """
+    """Work in an interpreter: as `serve`, with the numbers of descriptors that it copies."""
     orders = os.dup(orders)
     ends = LaneEnds.copy_of(lane)
     outbox = IterableOutbox(orders, ends, buffer_size, None, in_interpreter=True)
     try:
-        work(outbox, Payload.of_pickle(payload))
+        work(outbox, Payload(None, payload))
     finally:
         outbox.close()
         os.close(orders)

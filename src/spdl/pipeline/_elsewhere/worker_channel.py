@@ -1,11 +1,12 @@
-"""The connection of a pipeline with one worker of a region: a channel to a process or to threads.
+"""The connection of a pipeline with one worker of a region: a channel to a process, an interpreter or threads.
 
-How code that runs workers (the regions of a pipeline, for one) uses it::
+How code that runs workers uses it::
 
     parent = ParentEnd()                        # one for each worker, made before its process
     process = context.Process(target=work, args=(parent.worker_end, ...))
     process.start()
-    parent.started(process)                     # from now on its death wakes the thread that waits
+    parent.worker_end.close()                   # the process has its own
+    parent.started([process.sentinel])          # from now on its death wakes the thread that waits
     parent.send([tags, item, item, ...])        # from one thread
     results = parent.receive(timeout)           # from another one, or the same
     parent.close()                              # wakes both; the worker's calls then raise `PeerGone`
@@ -17,43 +18,36 @@ How code that runs workers (the regions of a pipeline, for one) uses it::
             ...
             end.send([tags, *results])
 
-Rules, the same at both ends:
+Rules, the same at both ends, wherever the worker is. Between threads, the receiver gets the objects themselves.
 
 * One thread at a time may send, and one at a time may receive. Any thread may call ``close``, but no finalizer.
 * A batch is one message: it arrives whole and in order, or not at all if its sender dies before ``send`` returned. One
-  batch wakes the other side once, so put as many small items into one as there are. A large array in a batch is copied
-  once, by ``send``.
-* An array, tensor or buffer that is received is the receiver's own, to keep and to change. It may lie in memory that
-  both processes share. That memory is given back when nothing refers to the content any more, and it stays valid for as
-  long as something does, even after both ends are closed and the other process has ended.
+  batch wakes the other side once, so put as many small items into one as there are.
+* An array, tensor or buffer is copied once, by ``send``, unless it lies in memory of `shared_storage`. What is received
+  is the receiver's own, to keep and to change, and stays valid for as long as something refers to it.
 * An item that cannot be pickled raises `ItemNotSent`, with its index, and nothing of its batch is sent. An item that
-  cannot be unpickled arrives as a `NotReadable` in its place: the other items of the batch are not lost. So put what
-  must arrive in any case, such as the numbers of the items, into a separate item.
+  cannot be unpickled arrives as a `NotReadable` in its place. So put what must arrive in any case, such as the numbers
+  of the items, into a separate item.
 * Messages that were sent before a death can still be received. After the last one, `PeerGone` is raised. ``send``
   raises it when it waits for room, so listen too.
 * A channel holds 256 KiB of small items, and any number of large ones. A sender that is ahead waits for its receiver.
   So if both sides may be ahead, receive and send in different threads, or bound the batches that are under way.
-* To a worker that is another interpreter, an array arrives as a memoryview, and a memoryview from there as an array:
-  numpy cannot be imported there.
-* What the worker makes in memory of `shared_storage` crosses without a copy.
-* Neither end works in a process that was forked from the one that made it or that began it: its calls raise a
-  `RuntimeError`, and what the fork has inherited is closed there.
-
-The ends of a channel to threads of the same process have the same methods and rules, so the code that runs workers
-need not know where they are. Between threads, the receiver gets the objects themselves.
+* To an interpreter, an array arrives as a memoryview, and a memoryview from there as an array: numpy cannot be imported
+  there.
+* In a process that was forked from the one that made it, the parent's end is closed.
 """
 
 from __future__ import annotations
 
 import os
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing import parent_process
 from select import POLLIN, poll
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from spdl._processes import renew_in_children
 from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
 from spdl.pipeline._elsewhere.lane import ChannelClosed, LaneEnds, PeerGone, make_lane
 from spdl.pipeline._elsewhere.lane_reader import LaneReader
@@ -62,14 +56,10 @@ from spdl.pipeline._elsewhere.memory import Counter
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
     from spdl.pipeline._elsewhere.item_pickling import Reducers
 
 
 class _ChannelEnd:
-    """The common part of both ends."""
-
     def __init__(self, out: LaneEnds, into: LaneEnds) -> None:
         self._out = out
         self._into = into
@@ -85,25 +75,20 @@ class _ChannelEnd:
         self._receiving = Lock()
         self._closing = Lock()
 
-    def send(self, items: Sequence[object], timeout: float | None = None) -> None:
-        """Send a batch of items.
-
-        Args:
-            items: The items. They may be changed when this returns.
-            timeout: Seconds that the other side may take to make room. None waits as long as it takes.
+    def send(self, items: Sequence[object]) -> None:
+        """Send a batch of items, which may be changed when this returns. It waits until there is room.
 
         Raises:
             ItemNotSent: If an item cannot be pickled. Nothing was sent.
-            TimeoutError: If there was no room in time. Nothing was sent.
             PeerGone: If the other process has ended, or has closed its end, and there is no room left.
             ChannelClosed: If this end is closed.
             OSError: If the system does not have enough memory. Nothing was sent.
         """
         with self._sending:
             writer = self._writer
-            if writer is None or self._closed or os.getpid() != self._owner:
-                self._refuse()
-            writer.send(0, items, timeout)
+            if writer is None or self._closed:
+                raise ChannelClosed
+            writer.send(0, items)
 
     def receive(self, timeout: float | None = None) -> list[Any]:
         """Receive the next batch.
@@ -121,8 +106,8 @@ class _ChannelEnd:
         """
         with self._receiving:
             reader = self._reader
-            if reader is None or self._closed or os.getpid() != self._owner:
-                self._refuse()
+            if reader is None or self._closed:
+                raise ChannelClosed
             message = reader.receive(timeout)
             if self._closed:
                 # The wake-up was not for a message.
@@ -141,7 +126,7 @@ class _ChannelEnd:
                 return
             ended = self._ended = Counter()
             signs = poll()
-            for fd in (ended.reader, *self._signs):
+            for fd in (ended.fd, *self._signs):
                 signs.register(fd, POLLIN)
             # If the other end of the pipe was closed, that is reported although nothing is asked for.
             signs.register(self._out.returns, 0)
@@ -158,7 +143,7 @@ class _ChannelEnd:
         They are for `select.poll`, of one thread for many channels. When one is readable, call ``receive(0)`` until it
         raises TimeoutError: a batch may have been read ahead.
         """
-        return [self._into.sent.reader, *self._signs]
+        return [self._into.sent.fd, *self._signs]
 
     def _open(self, signs: list[int], reducers: Reducers = general_reducers) -> LaneWriter:
         self._signs = signs
@@ -169,20 +154,12 @@ class _ChannelEnd:
     def _on_sign(self) -> None:
         raise ChannelClosed if self._closed else PeerGone
 
-    def _refuse(self) -> NoReturn:
-        if os.getpid() != self._owner:
-            raise RuntimeError(
-                "This end of a channel belongs to the process that this one was forked from. Start workers here, or do "
-                "not use the object that owns them."
-            )
-        raise ChannelClosed
-
-    def _close(self) -> bool:
-        """Wake the thread that waits at this end, and close it when they have left. Return False if it was closed."""
+    def _close(self) -> None:
+        """Wake the thread that waits at this end, and close it when they have left."""
         # Another thread may close it at the same time, and other files soon get the numbers of closed descriptors.
         with self._closing:
             if self._closed:
-                return False
+                return
             self._closed = True
             if self._writer is not None:
                 self._into.sent.add(1)
@@ -191,7 +168,6 @@ class _ChannelEnd:
                 if self._ended is not None:
                     self._ended.add(1)
                 self._close_handles()
-            return True
 
     def _close_handles(self) -> None:
         self._signs = []
@@ -255,56 +231,27 @@ class ParentEnd(_ChannelEnd):
             raise
         super().__init__(out, into)
         self.worker_end = WorkerEnd(worker_out, worker_into)
-        self._pidfd: int | None = None
-        # Somebody else closes the worker's end.
-        self._worker_is_here = False
-        _LIVE.add(self)
+        renew_in_children(self)
 
-    def started(self, process: BaseProcess) -> None:
-        """Give the worker's end up, once its process runs, and watch over that process."""
-        self.worker_end.close()
-        assert process.pid is not None
-        self._pidfd = open_process(process.pid)
-        self._open([fd for fd in (process.sentinel, self._pidfd) if fd is not None])
-
-    def started_here(self, sign: int) -> None:
-        """Watch over a worker that is another interpreter, which closes the worker's end itself.
+    def started(self, signs: list[int], *, in_interpreter: bool = False) -> None:
+        """Begin, once the worker runs. Whoever has started it closes the worker's end here.
 
         Args:
-            sign: A descriptor that becomes readable when it ends.
+            signs: Descriptors that become readable when the worker ends.
+            in_interpreter: Whether it is another interpreter.
         """
-        self._worker_is_here = True
-        self._open([sign], reducers_to_interpreter)
+        self._open(signs, reducers_to_interpreter if in_interpreter else general_reducers)
 
     def close(self) -> None:
         """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""
-        if os.getpid() == self._owner and self._close():
-            if not self._worker_is_here:
-                self.worker_end.close()
-            self._close_pidfd()
+        if os.getpid() == self._owner:
+            self._close()
 
-    def forget(self) -> None:
+    def _renew(self) -> None:
         """Close what this process has inherited by being forked."""
         if not self._closed:
             self._closed = True
             self._close_handles()
-            self._close_pidfd()
-
-    def _close_pidfd(self) -> None:
-        pidfd, self._pidfd = self._pidfd, None
-        if pidfd is not None:
-            os.close(pidfd)
-
-
-_LIVE: weakref.WeakSet[ParentEnd] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for end in list(_LIVE):
-        end.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
 
 
 # Messages that wait at most on each way. A worker need not wait for each to be read, and not be far ahead either.
@@ -312,8 +259,6 @@ _CAPACITY = 4
 
 
 class _Way:
-    """Messages from one end to the other."""
-
     def __init__(self) -> None:
         self.messages: deque[list[Any]] = deque()
         # Opened at each change.
@@ -351,18 +296,14 @@ class ThreadEnd:
         self._woken = woken
         self._owner = os.getpid()
 
-    def send(self, items: Sequence[object], timeout: float | None = None) -> None:
+    def send(self, items: Sequence[object]) -> None:
         out = self._out
         with out.changed:
-            roomy = out.changed.wait_for(
-                lambda: len(out.messages) < _CAPACITY or out.no_more or out.unwanted, timeout=timeout
-            )
+            out.changed.wait_for(lambda: len(out.messages) < _CAPACITY or out.no_more or out.unwanted)
             if out.no_more:
                 raise ChannelClosed
             if out.unwanted:
                 raise PeerGone
-            if not roomy:
-                raise TimeoutError
             out.messages.append(list(items))
             out.changed.notify_all()
             self._wake()
@@ -387,14 +328,13 @@ class ThreadEnd:
         out = self._out
         return len(out.messages) + 2 <= _CAPACITY and not (out.no_more or out.unwanted)
 
-    def await_end(self, seconds: float | None = None) -> bool:
-        """Wait until either end is closed. Return whether one is."""
+    def await_end(self) -> None:
         into = self._into
         with into.changed:
-            return into.changed.wait_for(lambda: into.no_more or into.unwanted, timeout=seconds)
+            into.changed.wait_for(lambda: into.no_more or into.unwanted)
 
     def descriptors(self) -> list[int]:
-        return [] if self._woken is None else [self._woken.reader]
+        return [] if self._woken is None else [self._woken.fd]
 
     def close(self) -> None:
         if os.getpid() != self._owner:
@@ -427,7 +367,7 @@ def make_thread_channel() -> tuple[ThreadEnd, ThreadEnd]:
     there, back = _Way(), _Way()
     woken = Counter()
     try:
-        wakes = woken.copy()
+        wakes = Counter(os.dup(woken.fd))
     except BaseException:
         woken.close()
         raise

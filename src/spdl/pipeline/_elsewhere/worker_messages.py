@@ -62,11 +62,9 @@ class Work(NamedTuple):
 
 
 class EpochMark(NamedTuple):
-    """The epoch ends here."""
+    """The epoch ends here, and the input too if it is the last one."""
 
-
-class InputEnd(NamedTuple):
-    """Nothing more will come."""
+    last: bool
 
 
 class NewLimits(NamedTuple):
@@ -110,6 +108,17 @@ class Fault(NamedTuple):
     stage: int | None
     raised: AnyRaised
     cause: AnyRaised | None
+
+    @classmethod
+    def of(cls, stage: int | None, error: BaseException, wrap: Callable[[BaseException], AnyRaised]) -> Fault:
+        """Return the message about a failure. ``wrap`` makes exceptions fit to leave the worker."""
+        return cls(stage, wrap(error), None if error.__cause__ is None else wrap(error.__cause__))
+
+    def unpack(self) -> BaseException:
+        error = self.raised.unpack()
+        if self.cause is not None:
+            error.__cause__ = self.cause.unpack()
+        return error
 
 
 class CpuLoad(NamedTuple):
