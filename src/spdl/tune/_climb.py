@@ -275,6 +275,9 @@ class _Tried:
         self.steady: Measured | None = None
         self.nothing = ""
 
+    def less_is_slower(self) -> None:
+        self.lowered = True
+
     def looked(self, its: Measured, nothing: str, *, last: bool) -> None:
         self.looks += 1
         self.nothing = nothing
@@ -477,7 +480,7 @@ class Climb:
             return self._wait("The effect of the last step is being measured.")
         if loss <= _LOSS:
             return self._kept()
-        self._tried.lowered = True
+        self._tried.less_is_slower()
         return self._undo(trial, -loss)
 
     def _is_clear(self, gain: float, before: Measured, after: Measured) -> bool:

@@ -78,6 +78,14 @@ class LoaderTimes:
         self._left_out = 0
         self._waited: float | None = None
 
+    def add_loader(self) -> None:
+        """Count a loader whose first iteration begins."""
+        self.made += 1
+
+    def add_start(self, seconds: float) -> None:
+        """Count the time that an iteration took to give its first batch."""
+        self.start_seconds += seconds
+
     def add_end(self, seconds: float) -> None:
         self.start_seconds += seconds
         self.end_seconds += seconds
@@ -149,6 +157,9 @@ class _Given(threading.local):
 
     batch: tuple[LoaderTimes, float, float, bool] | None = None
 
+    def note(self, batch: tuple[LoaderTimes, float, float, bool]) -> None:
+        self.batch = batch
+
     def take(self) -> tuple[LoaderTimes, float, float, bool] | None:
         batch, self.batch = self.batch, None
         return batch
@@ -186,7 +197,7 @@ class Loops:
             times.other_thread = True
         if self._file is not None:
             self._file.write_when_due(now)
-        self._given.batch = times, perf_counter(), process_time(), ahead
+        self._given.note((times, perf_counter(), process_time(), ahead))
 
     def write(self) -> None:
         if self._file is not None:

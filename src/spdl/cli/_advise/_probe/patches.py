@@ -151,7 +151,7 @@ class _Reading:
                 delayed = min(now - asked_at, self._delay - delay)
             self.times.add_wait(now - asked_at, thread_time() - cpu, delayed)
         else:
-            self.times.start_seconds += self.start_seconds + now - asked_at
+            self.times.add_start(self.start_seconds + now - asked_at)
             self.start_seconds = None
         LOOPS.give(self.times, now, ahead=False)
         return batch
@@ -193,7 +193,7 @@ def _begin_iteration(worker: Any, method: Any, loader: Any) -> Any:
     times = LOOPS.times_of(site, description)
     if _READ_SLOT not in vars(loader):
         vars(loader)[_READ_SLOT] = True
-        times.made += 1
+        times.add_loader()
     before = MAKERS.work_for(site)
     loop = worker._worker_loop  # noqa: SLF001 - what PyTorch tells its processes to run.
     vars(worker)["_worker_loop"] = WorkerLoop(site, loop)
