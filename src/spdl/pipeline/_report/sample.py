@@ -396,7 +396,8 @@ class Sample:
     """How many may in addition to those."""
     given: float = _now("given(it)", on_page=False)
     """Results that were put there. The page does not have it."""
-    delivered: float = _now("given(it) - it.sink.items()")
+    # Read without a lock: more may have come since the first number was read.
+    delivered: float = _now("max(0, given(it) - it.sink.items())")
     """Of these, those that the consumer has taken."""
     consumer_waited: float = _total(
         "it.sink.counters.get_seconds",
