@@ -4,7 +4,6 @@
 """
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from ._tuner import TunedSettings, TuningStep
+from spdl.tune._tuner import TunedSettings, TuningStep
 
 __all__ = ["TunedSettings", "TuningStep"]

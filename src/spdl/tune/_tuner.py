@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from spdl.pipeline._engine.lifetime import set_limits
 from spdl.pipeline._report.threads import CoreWaits
 from spdl.pipeline._world import perf_counter
+from spdl.tune._climb import Climb
 from spdl.tune._limits import Limits, budgets_of, head_of, limits_of, sample_for, stages_of
-
-from ._climb import Climb
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine

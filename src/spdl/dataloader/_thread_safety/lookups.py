@@ -11,6 +11,15 @@ from collections import Counter, defaultdict
 from importlib import import_module
 
 from spdl.dataloader._thread_safety import known
+from spdl.dataloader._thread_safety.objects import (
+    CONTAINERS,
+    FIELDS,
+    MAPPINGS,
+    full_name,
+    has_code,
+    is_array,
+    is_of_python,
+)
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
@@ -27,8 +36,6 @@ from spdl.dataloader._thread_safety.values import (
     Unproven,
     Value,
 )
-
-from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, has_code, is_array, is_of_python
 
 _MISSING = object()
 

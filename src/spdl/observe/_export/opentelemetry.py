@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
 from spdl._not_here import require
-from spdl.observe._export.observed import Observables, UntilClosed, check_observed, read
-
-from .observed import METRICS
+from spdl.observe._export.observed import METRICS, Observables, UntilClosed, check_observed, read
 
 if TYPE_CHECKING:
-    from .observed import Metric
+    from spdl.observe._export.observed import Metric
 
 
 # The names of labels here.

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_int, check_path, check_seconds, check_str
 from spdl._files import replaced
 from spdl._not_here import require
-from spdl.observe._export.observed import Observables, Ticker, UntilClosed, check_observed, read
-
-from .observed import METRICS
+from spdl.observe._export.observed import METRICS, Observables, Ticker, UntilClosed, check_observed, read
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics

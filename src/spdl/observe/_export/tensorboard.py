@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from spdl._check import check_int, refuse
-from spdl.observe._export.observed import Observables, check_observed, read
+from spdl.observe._export.observed import GAUGE, METRICS, Observables, check_observed, read
 from spdl.pipeline._report.sample import SHOWN, STAGES
-
-from .observed import GAUGE, METRICS
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics

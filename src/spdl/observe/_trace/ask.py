@@ -11,9 +11,8 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from spdl.observe._trace.messages import MessageStream, MessageStreamError
 from spdl.pipeline._report.page_file import REQUEST, is_left, is_private, request_path
-
-from .messages import MessageStream, MessageStreamError
 
 if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from spdl.observe._verdict.loader_words import in_words_of_loader
 from spdl.observe._verdict.saturated import saturated, taken_out
 from spdl.observe._verdict.verdict import (
     HARDLY_WAITS,
@@ -17,8 +18,6 @@ from spdl.observe._verdict.verdict import (
     slots,
     watch_longer,
 )
-
-from .loader_words import in_words_of_loader
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window

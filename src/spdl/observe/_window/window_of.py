@@ -10,12 +10,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from spdl.observe._window.seen import Seen, thread_name
+from spdl.observe._window.window import Ending, SourceWindow, StageWindow, Window
 from spdl.pipeline._report.counters import HELD
 from spdl.pipeline._report.page import COLUMNS, StageArguments
 from spdl.pipeline._report.sample import Doing, Sample, per_second
 from spdl.pipeline._report.threads import region_thread_name
-
-from .window import Ending, SourceWindow, StageWindow, Window
 
 if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead
