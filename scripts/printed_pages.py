@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
-from spdl.observe import find_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,29 +39,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Printed:
-    """An output on a page: the index of its program there, the command to run, and the name it is saved under.
-
-    Of a program with a `change` it is changed so before. One that is `watched` runs meanwhile, and the command gets its
-    process number, which the page shows as another one.
-    """
+    """An output on a page: the index of its program there, the command to run, and the name it is saved under."""
 
     page: str
     program: int
     command: tuple[str, ...] = ("python", "loading.py")
     file: str = "loading.py"
-    change: tuple[str, str] = ("", "")
-    watched: bool = False
 
-
-TO_SPDL = (
-    "from torch.utils.data import DataLoader",
-    "from spdl.dataloader import PyTorchDataLoader as DataLoader",
-)
-
-# What a page shows as the number of a process, how long that may take to begin, and how long its pipeline has run when
-# it is looked at.
-PID = "4711"
-START_SECONDS, BEGUN_SECONDS = 60, 0.05
 
 PRINTED = {
     "concurrency": Printed("concurrency.md", 0),
@@ -79,9 +61,7 @@ PRINTED = {
 def program(it: Printed) -> str:
     """Return the program, as the page shows it."""
     found: str = PROGRAM.findall((DOCS / it.page).read_text(encoding="utf-8"))[it.program]
-    if it.change[0] not in found:
-        raise SystemExit(f"program {it.program} of {it.page} has no line {it.change[0]!r}")
-    return found.replace(*it.change) if it.change[0] else found
+    return found
 
 
 def output(it: Printed, photos: Path) -> str:
@@ -93,35 +73,10 @@ def output(it: Printed, photos: Path) -> str:
         # A command that runs `python` means this one. Tables and the page of advice fit the width of the docs.
         path = f"{SPDL.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         environment = os.environ | {"PATH": path, "COLUMNS": str(COLUMNS)}
-        if it.watched:
-            return watched(it, folder, environment)
         done = subprocess.run(
             command, cwd=folder, check=True, capture_output=True, text=True, timeout=120, env=environment
         )
     return (done.stdout + done.stderr).replace(f"{folder}/", "")
-
-
-def wait_for_pipeline(pid: int) -> None:
-    """Return when a process has run a pipeline for a moment."""
-    deadline = time.monotonic() + START_SECONDS
-    while not find_pipelines(pid):
-        if time.monotonic() > deadline:
-            raise SystemExit(f"process {pid} has no pipeline")
-        time.sleep(0.05)
-    time.sleep(BEGUN_SECONDS)
-
-
-def watched(it: Printed, folder: str, environment: dict[str, str]) -> str:
-    """Run the program, and return what the command prints of it meanwhile."""
-    with subprocess.Popen([sys.executable, it.file], cwd=folder, stdout=subprocess.DEVNULL, env=environment) as process:
-        try:
-            wait_for_pipeline(process.pid)
-            command = [SPDL, *(str(process.pid) if word == "PID" else word for word in it.command[1:])]
-            # The status tells the verdict.
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=environment)
-        finally:
-            process.kill()
-    return (done.stdout + done.stderr).replace(str(process.pid), PID).replace(f"{folder}/", "")
 
 
 def run(names: Sequence[str]) -> None:
@@ -148,7 +103,7 @@ def wrapped(text: str) -> list[str]:
 def section(name: str, record: Record) -> str:
     """Return the text between the markers."""
     origin = record[name]["provenance"]
-    command = " ".join(PRINTED[name].command).replace("PID", PID)
+    command = " ".join(PRINTED[name].command)
     lines = ["```console", f"$ {command}", *wrapped(record[name]["printed"]), "```"]
     return (
         "\n".join(lines) + f"\n\nOn {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit"

@@ -16,14 +16,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import demo_picture
-from printed_pages import PID, PRINTED, SPDL, program, wait_for_pipeline
+from printed_pages import PRINTED, SPDL, program
 
 from spdl.cli._common.console import Console
 from spdl.cli._demo.photos import demo_photos
+from spdl.observe import find_pipelines
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "top.svg"
-JOB = PRINTED["advise_why"]
+JOB = PRINTED["advise"]
+OLD, NEW = "from torch.utils.data import DataLoader", "from spdl.dataloader import PyTorchDataLoader as DataLoader"
 SECONDS = 2
+# What the picture shows as the number of the process, how long that may take to begin, and how long its pipeline has
+# run when it is looked at.
+PID = "4711"
+START_SECONDS, BEGUN_SECONDS = 60, 0.05
+
+
+def wait_for_pipeline(pid: int) -> None:
+    """Return when a process has run a pipeline for a moment."""
+    deadline = time.monotonic() + START_SECONDS
+    while not find_pipelines(pid):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"process {pid} has no pipeline")
+        time.sleep(0.05)
+    time.sleep(BEGUN_SECONDS)
 
 
 def screen(pid: int) -> str:
@@ -48,7 +64,7 @@ def screen(pid: int) -> str:
 def main() -> None:
     """Run both and write the picture."""
     with TemporaryDirectory() as folder:
-        Path(folder, JOB.file).write_text(program(JOB), encoding="utf-8")
+        Path(folder, JOB.file).write_text(program(JOB).replace(OLD, NEW), encoding="utf-8")
         Path(folder, "photos").symlink_to(demo_photos(Console()))
         with subprocess.Popen([sys.executable, JOB.file], cwd=folder, stdout=subprocess.DEVNULL) as job:
             try:

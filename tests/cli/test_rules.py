@@ -563,3 +563,9 @@ def test_a_rank_of_which_nothing_is_known_may_be_the_one_that_is_waited_for() ->
         "1 and 3, the loader there may be the limit: see its verdict."
     )
     assert [verdict.remedy for _, verdict in verdicts] == [remedy, ""] * 2
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_command_runs_without_the_streams_that_its_caller_has_closed(closed: str) -> None:
+    command = ["sh", "-c", f"{sys.executable} -m spdl ps {closed}"]
+    assert subprocess.run(command, check=False).returncode == 0

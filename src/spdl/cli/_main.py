@@ -37,6 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main(["bench", "images", "no/such/folder"])
         2
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # The caller has closed it. The next file that is opened would take its number, and what is printed there.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - it stays open.
     for stream in sys.stdout, sys.stderr:
         if isinstance(stream, TextIOWrapper):
             # The terminal's encoding may lack characters.
