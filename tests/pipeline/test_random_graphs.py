@@ -31,7 +31,11 @@ from spdl.pipeline.defs import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-pytestmark = pytest.mark.filterwarnings("ignore:The source of the pipeline")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The source of the pipeline"),
+    # Some graphs drop all items.
+    pytest.mark.filterwarnings("ignore:Nothing came out of the pipeline"),
+]
 
 
 def plus_one(x: int) -> int:
