@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spdl.observe import SourceWindow, StageWindow, Window
+from spdl.observe import SourceWindow, StageWindow, Verdict, Window
 from spdl.observe import verdict as decide
 from spdl.observe._verdict.verdict import KINDS
 from spdl.observe._window.window import Ending
@@ -298,6 +298,7 @@ def test_it_reads_as_a_sentence() -> None:
     said = decide(measures({}, {**SMALL, "occupancy": 0.5})).sentence()
     assert said.startswith("I/O. 'work': Its 4 slots are in use 100 % of the time, and compute for 0 % of it")
     assert said.endswith("At most 2.00x as fast.")
+    assert Verdict("GIL", "work", "Waits.", "Change it.", {}, 1.004).sentence().endswith("it makes nothing faster.")
 
 
 class TestWhereTheSlotsDoNotSayIt:

@@ -85,7 +85,10 @@ class Verdict:
     def sentence(self) -> str:
         """Return all of it in words."""
         where = f"{self.stage!r}: " if self.stage else ""
-        gain = "" if self.bound is None else f" At most {self.bound:.2f}x as fast."
+        gain = ""
+        if self.bound is not None:
+            times = f"{self.bound:.2f}"
+            gain = " By itself it makes nothing faster." if times == "1.00" else f" At most {times}x as fast."
         return f"{self.name}. {where}{self.evidence} {self.remedy}{gain}"
 
 
