@@ -46,7 +46,6 @@ class TransferThread(ThreadPoolExecutor):
         weakref.finalize(self, self._calls.put, None)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call a function in the thread, after those that were submitted before."""
         future: Future[T] = Future()
         self._calls.put((future, lambda: fn(*args, **kwargs)))
         with self._starting:
@@ -85,7 +84,6 @@ def is_own_iterator(source: object) -> bool:
 
 
 def refuse_second_pass(owner: str, argument: str, source: object) -> NoReturn:
-    """Raise the RuntimeError for a source that is its own iterator and was iterated before."""
     raise RuntimeError(
         f"This {owner}'s `{argument}`, of type {type(source).__name__}, is its own iterator and was iterated before: "
         "the rest of it would be a silently shortened or empty epoch. Pass one that starts again, such as a list or an "
@@ -245,7 +243,6 @@ class DataLoader(Generic[Source, Output]):
                     self._keep_tuned(pipeline)
 
     def _keep_tuned(self, pipeline: Pipeline[Output]) -> None:
-        """Let the next iteration begin with the settings that this one has reached."""
         self._tuned = pipeline.tuned()
         slots = [stage.concurrency for stage in pipeline.statistics().stages[1:]]
         first, second = self._concurrency

@@ -43,7 +43,6 @@ T = TypeVar("T")
 
 
 def refuse_while_read(loader: str) -> NoReturn:
-    """Raise the RuntimeError for a state that is loaded while an iterator over the loader is under way."""
     raise RuntimeError(
         f"An iterator over this {loader} was read, and has not come to its end, which is a read after the last batch: "
         "it would go on to there, whatever state is loaded. Load the state before the first read, or end that "
@@ -70,10 +69,9 @@ def reads(read: Callable[[], T]) -> Generator[T | TimeoutError, None, None]:
 
 
 class LoaderIterator(Generic[Output]):
-    """An iterator over one pass of a loader. After a TimeoutError the next read continues.
+    """An iterator over one pass, which is closed when this object is dropped.
 
-    Args:
-        passed: Yields what was read. It is closed when this object is dropped, as a generator is.
+    After a TimeoutError the next read continues.
     """
 
     def __init__(self, passed: Generator[Read | TimeoutError, None, None]) -> None:
@@ -99,7 +97,6 @@ class LoaderIterator(Generic[Output]):
         return item
 
     def close(self) -> None:
-        """End the iteration, as leaving a loop does."""
         self._passed.close()
 
 
@@ -128,7 +125,6 @@ class Epochs:
         self._statistics: PipelineStatistics | None = None
 
     def begin(self, pipeline: Pipeline[Any]) -> None:
-        """Prepare a pipeline that was not started for the next epoch."""
         epoch = self._following
         begin_at(pipeline, epoch, resumed=self._resumed)
         if self._loaded is not None:
@@ -140,11 +136,7 @@ class Epochs:
         self._following = epoch + 1
 
     def read(self, pipeline: Pipeline[Any]) -> None:
-        """Note that a pipeline is read: the state describes the one that was read last.
-
-        Raises:
-            RuntimeError: If a state was loaded since the pipeline began, and is not gone on with.
-        """
+        """Note that a pipeline is read: the state describes the one that was read last."""
         if self._is_read(pipeline):
             return
         if self._resumed:
@@ -180,7 +172,6 @@ class Epochs:
         return build().statistics() if self._statistics is None else self._statistics
 
     def state_dict(self, source: Any) -> dict[str, Any]:
-        """Return what was received, and the source's own state if no epoch is under way."""
         read = self._read
         if read is not None:
             pipeline, epoch = read
@@ -200,17 +191,7 @@ class Epochs:
         return sealed(_KIND, {"epoch": epoch, **parts})
 
     def load_state_dict(self, state: dict[str, Any], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
-        """Continue the next epoch from a saved state.
-
-        Args:
-            state: The state.
-            source: The loader's source.
-            build: Builds a pipeline for an epoch, which checks the state.
-
-        Raises:
-            TypeError, ValueError: If it is invalid, or belongs to another loader.
-            RuntimeError: If the iterator that was read last has not come to its end.
-        """
+        """Continue the next epoch from a saved state, which a pipeline that `build` makes checks."""
         check_state("state", state, _KIND)
         if self._read is not None and not is_parents(self._read[0]):
             refuse_while_read("DataLoader")
@@ -234,7 +215,6 @@ class Epochs:
     def _load_source(
         self, before: Any, source: Any, uneven: str | None, build: Callable[[], Pipeline[Any]], *, begun: bool
     ) -> None:
-        """Begin the source's next pass from a state that was taken between two epochs."""
         own = source.state_dict()
         try:
             if has_another_share(source, before) and begun:

@@ -78,8 +78,7 @@ class Listing:
 def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None) -> Listing:
     """Return the objects below a folder, from a manifest if there is one. Without one, it is written.
 
-    If several processes begin at once, one lists, and the others wait. FormatError if the manifest is invalid, is
-    damaged, or is of another folder.
+    If several processes begin at once, one lists, and the others wait. FormatError if the manifest is invalid.
     """
     if manifest is None:
         return Listing.of(prefix, store.list(prefix))

@@ -14,7 +14,6 @@ _FILE = {"bytes", "path"}
 
 
 def find_media(metadata: Mapping[bytes, bytes] | None) -> list[str]:
-    """Return the names of such columns by the metadata of a Parquet file's schema."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         return [name for name, feature in features.items() if feature.get("_type") in MEDIA]

@@ -35,8 +35,7 @@ def expand_braces(argument: str, pattern: str) -> list[str]:
     """Return the names that a pattern stands for, in its order.
 
     ``{0000..0099}`` counts, with as many digits as are written; ``{0..9..3}`` in steps; ``{a,b}`` lists. Braces may be
-    within braces. Those around neither a list nor a range are part of the name, as in a shell. ValueError if it stands
-    for more than a million names, or has more than a hundred braces within each other.
+    within braces. Those around neither a list nor a range are part of the name, as in a shell.
     """
     if "{" not in pattern:
         return [pattern]
@@ -161,7 +160,6 @@ class Place(NamedTuple):
         return self.path.rpartition("/")[2]
 
     def read(self) -> bytes:
-        """Return the content. FormatError if it is a pipe, a socket or a device."""
         if self.store is not None:
             return bytes(self.store.get(self.path))
         check_regular(self.path)
@@ -169,7 +167,6 @@ class Place(NamedTuple):
             return file.read()
 
     def read_json(self) -> Any:
-        """Return what its text stands for. FormatError if it is not JSON, or has too many levels."""
         try:
             return json.loads(self.read())
         except FormatError:
@@ -228,20 +225,14 @@ def _origin(url: str) -> tuple[str, str] | None:
 
 
 def place_of(path: str, store: Store | None, stores: Stores) -> Place:
-    """Return the place of a path, which is below the store if there is one, or of a URL.
-
-    Stores that URLs have named so far are used again; a new one is added.
-    """
+    """Return the place of a path in a store, or of a URL, whose store is in `stores` from then on."""
     if store is None and is_url(path):
         check_is_object(path)
     return _place_of(path, store, stores)
 
 
 def listed_folder(path: str) -> Place:
-    """Return the place of a folder whose files are going to be listed, which is one of this machine, or a URL.
-
-    StoreError if it is on a web server: those list no folders.
-    """
+    """Return the place of a folder whose files are going to be listed. StoreError if that cannot be done."""
     place = _place_of(path, None, {})
     if place.store is not None:
         from spdl.store import HTTPStore  # noqa: PLC0415 - only for those who have a URL.
@@ -265,11 +256,7 @@ def _place_of(path: str, store: Store | None, stores: Stores) -> Place:
 
 
 def find_places(argument: str, paths: Any, store: Store | None, usual: str = "") -> list[Place]:
-    """Return the places that a user names, with the patterns written out.
-
-    TypeError if these are not paths, or the store is invalid; ValueError if a pattern is wrong, or nothing is named;
-    IsADirectoryError for a folder where files with names of the `usual` pattern are wanted.
-    """
+    """Return the places that a user names, with the patterns written out. A folder is refused if `usual` says so."""
     _check_store(store)
     stores: Stores = {}
     named = expand_paths(argument, paths, store)
@@ -280,7 +267,6 @@ def find_places(argument: str, paths: Any, store: Store | None, usual: str = "")
 
 
 def find_folder(argument: str, folder: Any, store: Store | None) -> Place:
-    """Return the place of a folder that a user names, as `find_places`. Files with known names are read from it."""
     _check_store(store)
     path, pattern = expand_paths(argument, [folder], store)[0]
     return _place_of(path, store, {})._replace(pattern=pattern)
@@ -294,10 +280,7 @@ def _check_store(store: object) -> None:
 
 
 def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[tuple[str, str]]:
-    """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by.
-
-    TypeError if these are not paths; ValueError if a pattern is wrong, or nothing is named.
-    """
+    """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by."""
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):
         refuse(TypeError, argument, _ACCEPTED, paths)
@@ -346,7 +329,7 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
 
 
 def is_there(place: Place) -> bool:
-    """Return whether there is something at a place. OSError if the store cannot say it."""
+    """OSError if the store cannot say it."""
     if place.store is None:
         return os.path.exists(place.path)  # noqa: PTH110 - half the time of Path.exists.
     try:

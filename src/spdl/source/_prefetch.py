@@ -27,12 +27,8 @@ def prefetch(
 ) -> Iterator[Result]:
     """Yield the results of fetching some pieces, in their order.
 
-    Args:
-        fetch: Fetches a piece. Several threads call it at once. They end with the iterator.
-        pieces: The pieces.
-        size_of: Returns how many bytes a piece has.
-        most: How many bytes may be here or on their way in all; a single piece may have more.
-        threads: How many pieces are fetched at a time.
+    Several threads fetch, and end with the iterator. At the most `most` bytes are here or on their way in all; a single
+    piece may have more.
     """
     executor = ThreadPoolExecutor(threads, "spdl-prefetch")
     waiting: deque[tuple[int, Future[Result]]] = deque()

@@ -23,7 +23,6 @@ Agree: TypeAlias = Callable[[int], Agreement | SupportsIndex]
 
 
 def number_of(answer: Agreement | SupportsIndex) -> int:
-    """Wait for the number, if it is not known yet, and return it. TypeError if the answer is something else."""
     if hasattr(answer, "__index__"):
         return answer.__index__()
     if not callable(getattr(answer, "result", None)):

@@ -22,7 +22,6 @@ class Defect(NamedTuple):
 
     @classmethod
     def of(cls, error: Exception) -> Defect:
-        """Return the defect that an exception describes."""
         # It may be foreign text, with line ends, or with the address that could not be reached.
         text = escaped(shown_urls(str(error)))
         return cls(f"{type(error).__name__}: {text}" if text else type(error).__name__)
@@ -84,7 +83,7 @@ class Records(Sequence[Record]):
         """Return the records at some positions, each from 0 to ``len(self) - 1``, in the order of the positions."""
 
     def _read_apart(self, positions: list[int]) -> list[Any]:
-        """Return the records at some positions as `_read` does, with a `Defect` for each that cannot be had."""
+        """As `_read`, with a `Defect` for each record that cannot be had."""
         return find_defects(self._read, [self._check(position) for position in positions], _is_content)
 
     def _name(self, position: int) -> str | None:  # noqa: ARG002 - for those that have files.
@@ -150,7 +149,6 @@ class Records(Sequence[Record]):
             return (record for position in positions for record in self._read([position]))
 
     def _windows(self, begin: int) -> Iterator[list[int]]:
-        """Yield the positions from one on, in the pieces that an iterator reads."""
         size, length = len(self), self._window
         return (list(range(first, min(first + length, size))) for first in range(begin, size, length))
 
@@ -174,10 +172,7 @@ def _is_content(error: Exception) -> bool:
 
 
 def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
-    """Return the samples at some positions of any sequence, with a `Defect` for each that cannot be had.
-
-    Errors that are not tied to one sample are raised.
-    """
+    """Return the samples at some positions of any sequence, with a `Defect` for each that cannot be had."""
     read_all = getattr(type(source), "__getitems__", None)
     # A user's class may read differently.
     if isinstance(source, Records) and read_all is Records.__getitems__:
@@ -193,7 +188,6 @@ def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
 
 
 def name_of(source: Sequence[Any], position: int) -> str | None:
-    """Return a sample's place as messages name it. None if the source cannot say."""
     return source._name(position) if isinstance(source, Records) else None  # noqa: SLF001
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class EpochStep(NamedTuple):
-    """The samples that one rank loads in one step."""
-
     indices: NDArray[np.int64]
     """The samples."""
     positions: NDArray[np.int64]
@@ -69,13 +67,8 @@ class Steps(Protocol):
 class EpochSteps:
     """The steps of an epoch from a place in its order on, shared among ranks as `spdl.source.EpochSampler` does.
 
-    In each step all ranks together take the next ``world.size * batch_size`` places, one block for each rank. So
-    one number says what is left, whatever the number of ranks and the size of the batches are from then on.
-
-    Args:
-        drop_last: Whether to leave out the last step if there are not enough samples for full batches on all ranks.
-        even_batches: Whether a rank that would have nothing in the last step repeats a sample, so that all take equally
-            many steps.
+    In each step all ranks together take the next ``world.size * batch_size`` places, one block for each rank. So one
+    number says what is left, whatever the number of ranks and the size of the batches are from then on.
     """
 
     def __init__(
@@ -142,12 +135,7 @@ class EpochSteps:
 
 
 def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
-    """Return the result of an order for that many positions.
-
-    Raises:
-        TypeError: If it is not as many integers.
-        IndexError: If one is negative, which would be counted from the source's end.
-    """
+    """Return the result of an order for that many positions. A negative one would be counted from the source's end."""
     found = np.asarray(indices)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise TypeError(
@@ -178,8 +166,7 @@ class StepResult(NamedTuple):
 class Epoch:
     """How far a loader is in an epoch: its iterator writes it, and the loader reads it.
 
-    Args:
-        loaded: Whether the epoch continues from a loaded state, which no iterator has taken up yet.
+    A `loaded` one continues from a state, which no iterator has taken up yet.
     """
 
     def __init__(self, progress: LoaderProgress, *, loaded: bool = False) -> None:
@@ -197,14 +184,8 @@ class _Begun(NamedTuple):
 class EpochIterator(Generic[Batch]):
     """An iterator over the batches of one epoch. After a TimeoutError the next read goes on.
 
-    Args:
-        begin: Begins the epoch: returns the pipeline that makes a `StepResult` of each step, the steps, and the record
-            of received batches. The first read calls it, so an iterator that is never read, as `tqdm.auto` makes one,
-            uses up no epoch.
-        begin_read: Called with this object and the epoch before each read.
-        log: Takes note of failures.
-        timeout: How long to wait for a batch.
-        media: The name of the media in messages.
+    `begin` returns the pipeline that makes a `StepResult` of each step, the steps, and the record of received batches.
+    The first read calls it, so an iterator that is never read, as `tqdm.auto` makes one, uses up no epoch.
     """
 
     def __init__(
@@ -272,7 +253,6 @@ class EpochIterator(Generic[Batch]):
         return self._begun is not None and not self._ended
 
     def close(self) -> None:
-        """End the iteration, as leaving a loop does."""
         self._ended = True
         if self._begun is not None:
             self._begun.results.close()

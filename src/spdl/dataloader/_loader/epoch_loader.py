@@ -36,9 +36,6 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     """Yields the batches of one rank, epoch after epoch, and can be cut and resumed after each.
 
     A loader adds the steps of an epoch and the stages that make a batch of each. The loaders document the arguments.
-
-    Args:
-        media: The name of the samples in messages.
     """
 
     _order_follows_from: ClassVar[str] = ""
@@ -107,7 +104,6 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         """Warn if this rank has no steps in a whole epoch."""
 
     def _finish(self, builder: PipelineBuilder[Any, Any], threads: int) -> Pipeline[StepResult]:
-        """Add what moves batches to the device, and build the pipeline."""
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
             builder.pipe(_TransferBatch(self._device), name="transfer", executor=thread)
@@ -285,8 +281,6 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
 
 class _TransferBatch:
-    """Copies the batch of a result to a device."""
-
     def __init__(self, device: Any) -> None:
         self._device = device
 

@@ -36,7 +36,6 @@ class SampleFailure(NamedTuple):
 def describe_failures(
     failures: Sequence[SampleFailure], count: int, media: str, remedy: str, *, which: str = "of a batch"
 ) -> str:
-    """Return the message of an error about failed samples of a batch."""
     lines = [f"{len(failures)} of {count} {media} {which} could not be loaded"]
     for each in failures[:_SHOWN]:
         name = "" if each.path is None else f", {each.path!r}"
@@ -47,7 +46,6 @@ def describe_failures(
 
 
 def transform_batch(function: Callable[[Any], Any] | None, batch: Any, what: str) -> Any:
-    """Return what a user's function of a batch returned, or the batch if there is none."""
     if function is None:
         return batch
     with UserCode(f"applying `batch_transform` to {what}"):
@@ -77,7 +75,6 @@ class FailureRecord(NamedTuple):
         return FailureRecord(count, tuple(entries.values())[-_MOST_LISTED:])
 
     def pack(self) -> dict[str, Any]:
-        """Return the record as JSON has it."""
         return {"count": self.count, "last": [list(failure) for failure in self.last]}
 
     @classmethod
@@ -86,12 +83,10 @@ class FailureRecord(NamedTuple):
 
 
 class UserCode:
-    """A context in which user code is called.
+    """A context in which user code is called, such as for "looking up sample 3".
 
-    An exception passes with a note. StopIteration does not: it would end the consumer's loop as if there were no more.
-
-    Args:
-        doing: The operation and its sample, such as "looking up sample 3".
+    An exception passes with a note. StopIteration becomes a RuntimeError: it would end the consumer's loop as if there
+    were no more.
     """
 
     __slots__ = ("_doing",)
@@ -105,11 +100,6 @@ class UserCode:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Add the note.
-
-        Raises:
-            RuntimeError: Instead of StopIteration.
-        """
         if kind is not None and issubclass(kind, StopIteration):
             raise RuntimeError(
                 f"StopIteration was raised while spdl.dataloader was {self._doing}, which would end the loop early and "
@@ -125,11 +115,7 @@ _LOG = logging.getLogger("spdl.dataloader")
 
 
 class LoaderLog:
-    """Keeps what has failed in a loader, and logs it: the first samples once each, then ever fewer failures.
-
-    Args:
-        loader: The name of the loader's class.
-    """
+    """Keeps what has failed in a loader, and logs it: the first samples once each, then ever fewer failures."""
 
     def __init__(self, loader: str) -> None:
         self._loader = loader
@@ -154,5 +140,4 @@ class LoaderLog:
                 _LOG.warning(text, self._loader, number, failure.index, failure.path, instead, failure.reason)
 
     def take_over(self, record: FailureRecord) -> None:
-        """Go on with the record of another run, and count on from it."""
         self._record = record

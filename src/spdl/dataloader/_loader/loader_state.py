@@ -15,14 +15,11 @@ from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 
 class World(NamedTuple):
-    """One of several processes that share a dataset."""
-
     rank: int
     size: int
 
 
 def find_world(rank: int | None, world_size: int | None) -> World:
-    """Return the arguments if they are given; else what torch.distributed or the environment says."""
     return World(*find_rank(rank, world_size))
 
 
@@ -36,7 +33,6 @@ def may_find_world() -> bool:
 
 
 def default_threads() -> int:
-    """Return the cores that this process may use, as a number of threads."""
     return max(1, int(cores_per_process() + 0.5))
 
 
@@ -72,8 +68,6 @@ def _describe(item: Any) -> str:
 
 
 class LoaderProgress(NamedTuple):
-    """How far a loader is."""
-
     epoch: int = 0
     position: int = 0
     """The places of the epoch's order that all ranks have received."""
@@ -97,7 +91,6 @@ class Identity(NamedTuple):
 
 
 def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict[str, Any]:
-    """Return a state that JSON can hold."""
     written = {
         **identity._asdict(),
         "epoch": progress.epoch,

@@ -62,12 +62,7 @@ class Maker(abc.ABC):
 
 
 class SampleLoader(EpochLoader[Batch]):
-    """The base of loaders whose batches are samples at positions of an order: of media, and of tables.
-
-    Args:
-        media: The word for the samples in messages.
-        make_maker: Makes what makes batches, when the other arguments are checked.
-    """
+    """The base of loaders whose batches are samples at positions of an order: of media, and of tables."""
 
     def __init__(
         self,

@@ -17,12 +17,7 @@ OutputKind: TypeAlias = Literal["torch", "numpy"]
 
 
 def check_device(device: Any, output: str) -> torch.device | None:
-    """Return the device as PyTorch's, or None for main memory.
-
-    Raises:
-        ImportError: If there is no PyTorch.
-        TypeError, ValueError: If it is not a device, or batches are not tensors.
-    """
+    """Return the device as PyTorch's, or None for main memory."""
     if device is None:
         return None
     if output != "torch":
@@ -59,11 +54,6 @@ def send(batch: Any, device: torch.device) -> Any:
 
 
 def import_torch() -> Any:
-    """Return the module ``torch``.
-
-    Raises:
-        ImportError: If it is not installed; the message has the command.
-    """
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:

@@ -29,8 +29,6 @@ _ACCEPTED = "an npz file (a path or bytes), arrays by their names, or a list of 
 
 
 class _LoadedTable(NamedTuple):
-    """One of the tables, and how messages call it."""
-
     name: str
     arrays: dict[str, np.ndarray[Any, Any]]
 

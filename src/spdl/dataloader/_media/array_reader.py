@@ -31,13 +31,7 @@ _NPY = b"\x93NUMPY"
 
 
 def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
-    """Return an array (N, ...) with its own memory for each name.
-
-    Raises:
-        FormatError: If a file is damaged, or differs from another in names, dtypes or shapes.
-        OSError: If a file cannot be mapped.
-        TypeError: If a file is anything else.
-    """
+    """Return an array (N, ...) with its own memory for each name. FormatError if files are damaged, or differ."""
     kinds = {kind_of(file) for file in files}
     if kinds == {"npz"}:
         return load_npz_batch(files, num_threads=num_threads)
@@ -47,7 +41,6 @@ def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[
 
 
 def kind_of(file: Any) -> _Kind:
-    """Return what a file is, or raise a TypeError."""
     if isinstance(file, ArrayRow):
         return "row"
     if isinstance(file, Mapping):
@@ -108,13 +101,11 @@ def _shapes(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def _native_type(array: Any) -> Any:
-    """Return the dtype in this machine's order of bytes, as other libraries want it."""
+    """In this machine's order of bytes, as other libraries want it."""
     return array.dtype.newbyteorder("=")
 
 
 class ArrayRow(Mapping[str, Any]):
-    """A row of some arrays: a view of each by its name."""
-
     __slots__ = ("arrays", "position")
 
     def __init__(self, arrays: Mapping[str, Any], position: int) -> None:
@@ -236,7 +227,6 @@ class ArrayReader(MediaReader):
         return whole, sorted(reasons)
 
     def _loosen(self, name: str, array: Any) -> Any:
-        """Return an array of all samples as an array of objects, if others need not have its shape."""
         return to_objects([array[place, ...] for place in range(len(array))]) if name in self._loose else array
 
     def _call(self, load: Callable[..., Any], file: Any, context: ItemContext) -> dict[str, Any]:

@@ -213,11 +213,7 @@ _QUARTERS = (0, _TRANSPOSED | _MIRRORED_Y, _MIRRORED_X | _MIRRORED_Y, _TRANSPOSE
 
 
 class GeometryRule:
-    """Draws where images go. A draw depends on the seed, the epoch, the image's index and its size alone.
-
-    Attributes:
-        size: The width and height of all images.
-    """
+    """Draws where images go. A draw depends on the seed, the epoch, the image's index and its size alone."""
 
     def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int) -> None:
         assert options.width is not None
@@ -249,7 +245,6 @@ class GeometryRule:
         return [place._replace(moves=(move,)) for place, move in zip(places, moves, strict=True)]
 
     def geometry(self, place: Place, original: Size) -> Geometry:
-        """Return what a place does to the coordinates of an image of that size."""
         width, height = original
         x = (-1.0, 0.0, float(width)) if place.turn & _MIRRORED_X else (1.0, 0.0, 0.0)
         y = (0.0, -1.0, float(height)) if place.turn & _MIRRORED_Y else (0.0, 1.0, 0.0)
@@ -272,7 +267,6 @@ class GeometryRule:
         return Geometry(matrix, original, self.size)
 
     def _fit(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
-        """Return the place of a whole image, as the loader's mode has it."""
         resized, offset = self.size, (0, 0)
         if self._mode != "stretch":
             (width, height), (across, down) = self.size, size
@@ -287,7 +281,6 @@ class GeometryRule:
         return Place(draw.turn, (0, 0, *size), resized, offset, flip)
 
     def _zoom(self, draw: _Draw, size: Size, *, flip: bool) -> Place:
-        """Return the place of a resized image that is cropped to the canvas."""
         augment = self._augment
         assert augment.zoom is not None
         least, greatest = augment.zoom

@@ -213,8 +213,6 @@ class _MixShare(NamedTuple):
 
 
 class ImageMixer:
-    """Mixes each image with the one before it in its batch, by shares drawn for each image."""
-
     def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int, num_classes: int | None) -> None:
         self._augment = augment
         self._seed = seed

@@ -233,7 +233,6 @@ class ImageLoader(MediaLoader[ImageBatch]):
 
 
 def _refuse_unmoved(source: object) -> None:
-    """Raise TypeError if samples have places in the original image, which nothing moves."""
     fields: tuple[str, ...] = ("boxes",) if isinstance(source, VOCDetection) else ()
     if isinstance(source, CocoDetection):
         fields = source.fields

@@ -130,7 +130,6 @@ class ImageReader(MediaReader):
         return self._final.write(results, names, num_threads=num_threads, alone=alone)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Erase parts of images, and bring targets together or mix images and labels, if that was asked for."""
         for name, group in self._groups.items():
             if self._several:
                 fields = {**fields, name: views_first(fields[name])}

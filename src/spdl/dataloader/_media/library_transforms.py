@@ -186,7 +186,6 @@ class AlbumentationsTransform:
         return moved if targets is None else (moved, self._collect(given, done))
 
     def _collect(self, given: Mapping[str, Array], done: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the targets out of a composition's results."""
         found: dict[str, Any] = {}
         own = {name: done[word] for name, word in self._words.items() if word in done}
         kept = {name: own[name][:, -1].astype(int) for name, kind in self._kinds.items() if isinstance(kind, Boxes)}

@@ -48,12 +48,8 @@ class MediaReader(abc.ABC):
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
         """Load the media of some samples.
 
-        Returns:
-            New numpy arrays by the names of their fields, with a place for each sample; and the places and reasons of
-            failures, which hold zeros.
-
-        Raises:
-            LoadError: If all fail, and the shapes of their arrays are not known.
+        Returns new numpy arrays by the names of their fields, with a place for each sample; and the places and reasons
+        of failures, which hold zeros. LoadError if all fail, and the shapes of their arrays are not known.
         """
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:  # noqa: ARG002 - for those that do.
@@ -173,13 +169,6 @@ class BatchMaker(Maker):
         self._output = output
 
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
-        """Return the batch of the samples of a step, or None if all were left out; and the samples that failed.
-
-        Raises:
-            LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
-            Exception: Exceptions of the transforms, with a note that names the sample; also exceptions of the source,
-                unless they report a sample that will be left out or replaced.
-        """
         indices, positions = step.indices.tolist(), step.positions.tolist()
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
@@ -219,7 +208,6 @@ class BatchMaker(Maker):
         return {**columns, "index": list(indices)}, fields, dict(sorted(reasons.items()))
 
     def _look_up(self, indices: list[int]) -> tuple[list[Any], dict[int, str]]:
-        """Return samples, and why some of them cannot be had, by their places."""
         samples: list[Any] = []
         kind = type(self._source).__name__
         # A source that reads from afar has one answer to wait for, not one for each sample.
@@ -332,7 +320,6 @@ class BatchMaker(Maker):
             columns.setdefault(name, [None] * count)
 
     def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
-        """Return the error for samples of a batch, each with the replacements that were tried in its place."""
         tried = max(map(len, failed)) - 1
         last = max(failed, key=len)[-1]
         remedy = "There is no other sample to put in their place."
@@ -407,7 +394,6 @@ def _as_text(path: Any) -> str | None:
 
 
 def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
-    """Return a column with its values in some of the places, and None in the others."""
     spread: list[Any] = [None] * count
     for place, value in zip(places, column, strict=True):
         spread[place] = value
@@ -415,7 +401,6 @@ def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
 
 
 def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> dict[str, Any]:
-    """Return arrays with the given number of places: the rows of others in some of them, and zeros elsewhere."""
     fields = {name: np.zeros((count, *array.shape[1:]), array.dtype) for name, array in read.items()}
     if places:
         for name, array in read.items():

@@ -61,8 +61,6 @@ _MOST_CHANNELS = 4
 
 
 class PictureFormat:
-    """Gives pictures that a `transform` returned the values, the dtype and the layout of a loader's batches."""
-
     def __init__(self, options: ImageOptions, output: OutputKind) -> None:
         self._options = options
         self._tensors = output == "torch"
@@ -142,7 +140,6 @@ class PictureFormat:
         return picture
 
     def _check_may_stay(self, result: Any, name: str, *, alone: bool) -> None:
-        """Check that a result that is not an image may stay unchanged."""
         if not alone and _is_no_picture(result):
             return
         if self._normalises:
@@ -184,7 +181,7 @@ class PictureFormat:
 
 
 def _to_array(value: Any) -> Array | None:
-    """Return an array or a tensor in main memory as an array of uint8 or float32; None if it is neither."""
+    """As uint8 or float32, if the value is an array or a tensor in main memory; None if it is neither."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "f":
             return value.astype(np.float32, copy=False)

@@ -135,14 +135,12 @@ def changes_pixels(augment: ImageAugment) -> bool:
 
 
 def check_has_colors(options: ImageOptions, augment: ImageAugment) -> None:
-    """Raise a ValueError if pixels that have no colours would have to change."""
     if options.pix_fmt not in ("rgb24", "bgr24") and (changes_pixels(augment) or augment.changes_colors):
         accepted = "rgb24 or bgr24 with an `augment` that changes more than the place of pixels"
         refuse(ValueError, "pix_fmt", accepted, options.pix_fmt)
 
 
 def make_changes(augment: ImageAugment, indices: Sequence[int], *, seed: int, epoch: int) -> Any:
-    """Return the changes to the pixels of some images, as an `ImageView` takes them."""
     policy = augment.policy
     kind = {type(None): "none", RandAugment: "rand", TrivialAugment: "trivial"}[type(policy)]
     rand = policy if isinstance(policy, RandAugment) else RandAugment()
@@ -178,8 +176,6 @@ def view_seed(seed: int, view: int) -> int:
 
 
 class ImageEraser:
-    """Erases a random rectangle of images, at the very end."""
-
     def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int) -> None:
         self._augment = augment
         self._seed = seed

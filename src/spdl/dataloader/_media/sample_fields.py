@@ -63,7 +63,6 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
 
 
 def _remedy(columns: Mapping[str, list[Any]], medium: str) -> str:
-    """Return what to do about samples that have the medium by another name."""
     sizes = {name: len(values[0]) for name, values in columns.items() if isinstance(values[0], memoryview | bytes)}
     if not sizes:
         return ""
@@ -127,7 +126,6 @@ def collate(values: list[Any], names: Sequence[str], bring: Callable[[list[Any]]
 
 
 def parts_of(value: Any) -> dict[Any, Any] | None:
-    """Return the parts of a record or a tuple, by names or numbers; None of anything else."""
     if isinstance(value, tuple):
         return dict(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
     if isinstance(value, Mapping):
@@ -142,7 +140,6 @@ def _show_kind(kind: tuple[type, frozenset[Any]] | None) -> str:
 
 
 def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the dtype and the shape of a sample in arrays of several samples, by name."""
     return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}
 
 
@@ -170,7 +167,6 @@ def _to_record(sample: Any, medium: str) -> dict[str, Any]:
 
 
 def to_objects(rows: Sequence[Any]) -> Any:
-    """Return an array of objects with the rows of each sample, which may be arrays of one shape."""
     found = np.full(len(rows), None, object)
     for place, each in enumerate(rows):
         found[place] = each

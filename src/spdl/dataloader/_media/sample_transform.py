@@ -43,9 +43,7 @@ class SampleTransform:
     ) -> dict[str, Any]:
         """Return the fields of a batch with what the function makes of them.
 
-        Raises:
-            TypeError, ValueError: If a result cannot be in a batch; the message names the sample.
-            Exception: Those of the function, with a note that names the sample.
+        Its errors get a note that names the sample.
         """
         results: list[Any] = []
         moved: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -82,7 +80,6 @@ class SampleTransform:
         return {**done, **self._targets.gather(own), **(all_to_torch(more) if self._tensors else more)}
 
     def _split(self, fields: dict[str, Any]) -> list[Any]:
-        """Return the media of the samples, which may differ in shape."""
         data = fields[self._medium]
         if not self._tensors:
             return list(data)
@@ -91,7 +88,6 @@ class SampleTransform:
         return list(to_torch({self._medium: data})[self._medium])
 
     def _sides(self, image: Any) -> tuple[int, ...]:
-        """Return the height and the width of an image, and nothing of anything else."""
         shape = tuple(getattr(image, "shape", ()))
         return () if len(shape) < _SIDES else shape[-2:] if self._tensors else shape[-3:-1]
 

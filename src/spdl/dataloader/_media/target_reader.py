@@ -109,10 +109,9 @@ class TargetReader:
         images: LoadedViews,
         num_threads: int,
     ) -> tuple[dict[str, Any], dict[int, str]]:
-        """Return the fields of samples that are added to their images, and why some of them cannot be read.
+        """Return the fields that are added to images, and why some cannot be read.
 
-        Returns:
-            Arrays of objects for ragged fields: the rows of each sample. Samples that failed have any values.
+        Ragged fields are arrays of objects: the rows of each sample. Samples that failed have any values.
         """
         fields: dict[str, Any] = {"size": np.array(images.sizes, np.int64)}
         reasons: dict[int, str] = {}
@@ -151,7 +150,6 @@ class TargetReader:
     def _read_masks(
         self, mask: Mask, masks: list[Any], groups: Iterable[_Views], images: LoadedViews, num_threads: int
     ) -> tuple[list[Any], dict[int, str]]:
-        """Return the views of masks for each group, and why some cannot be read."""
         faults = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
         buffers, reasons = load_mask_views(
             [b"" if place in faults or place in images.failures else it for place, it in enumerate(masks)],
@@ -189,7 +187,6 @@ class TargetReader:
         return found
 
     def give(self, fields: Mapping[str, Any], place: int) -> dict[str, Any]:
-        """Return the targets of the sample in a place, for a transform."""
         given = {name: fields[name][place] for name in self.names}
         return all_to_torch(given) if self._tensors else given
 
@@ -223,7 +220,6 @@ class TargetReader:
         return rows, {name: value for name, value in returned.items() if name not in rows}
 
     def gather(self, taken: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the fields of the targets that were taken of the samples of a batch."""
         columns = {name: [rows[name] for rows in taken] for name in self.names}
         return {name: to_objects(rows) if name in self._targets else gather(rows) for name, rows in columns.items()}
 
@@ -241,7 +237,6 @@ class TargetReader:
         return {**fields, **geometries, **(all_to_torch(moved) if self._tensors else moved)}
 
     def _by_view(self, rows: Any) -> list[list[Any]]:
-        """Return what each sample has, for each view."""
         return [list(view) for view in (rows.T if self._several else [rows])]
 
     def _unless_single(self, views: Sequence[Any]) -> Any:
@@ -250,7 +245,6 @@ class TargetReader:
     def _lay_out(
         self, name: str, prefix: str, views: list[list[Any]], taken: Mapping[str, Any]
     ) -> dict[str, Sequence[Any]]:
-        """Return the fields of a target, each with what each view has."""
         target, layout, field = self._targets[name], self._layouts[name], prefix + name
         if layout != "pad":
             return {field: [lay_out(field, rows, layout, taken)[field] for rows in views]}
@@ -264,12 +258,10 @@ _IMAGE = 3
 
 
 def views_first(array: Any) -> Any:
-    """Return an array (B, V, ...) as (V, B, ...), in one piece."""
     return np.ascontiguousarray(array.swapaxes(0, 1))
 
 
 def _find_fault(mask: Any) -> str | None:
-    """Return why a mask is neither a file nor an array of ids; None if it is."""
     try:
         array = to_array(mask)
     except TypeError as error:  # PyTorch's, of a sparse tensor.

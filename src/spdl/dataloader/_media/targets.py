@@ -232,7 +232,7 @@ class Boxes(Target):
         return self._write(shown[kept]), kept
 
     def _write(self, boxes: Array) -> Array:
-        """Return boxes in the format of batches, and change these."""
+        """In place."""
         output = self.output or self.format
         if output != "xyxy":
             boxes[:, 2:] -= boxes[:, :2]
@@ -507,7 +507,6 @@ def _rows(value: Any) -> Sequence[Any]:
 
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
-    """Return a new array (N, *shape) of numbers."""
     rows = _rows(value)
     array = to_array(value)
     if array is None:
@@ -524,7 +523,6 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _to_corners(value: Any, box_format: BoxFormat) -> Array:
-    """Return boxes as left, top, right and bottom, float64."""
     boxes = _floats(value, (4,))
     if box_format == "cxcywh":
         boxes[:, :2] -= boxes[:, 2:] / 2
@@ -537,7 +535,6 @@ def _to_corners(value: Any, box_format: BoxFormat) -> Array:
 
 
 def _sized(value: Any, size: Size, rows: tuple[int, ...], dtype: str) -> Array:
-    """Return masks that a transform returned as an array (*rows, height, width)."""
     array, shape = to_array(value), (*rows, *size[::-1])
     if array is None and not len(value):
         array = np.zeros(shape, dtype)
@@ -582,7 +579,6 @@ def _sides(boxes: Array) -> Array:
 
 
 def _outline(value: Any) -> Any:
-    """Return polygons, a run-length encoding or a mask of 0 and 1."""
     if isinstance(value, Mapping):
         return value
     mask = to_array(value)

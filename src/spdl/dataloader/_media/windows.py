@@ -134,7 +134,6 @@ NO_ONE_CASE = (DECODED, IN_MEMORY, SWAPPED)
 
 
 def find_fault(columns: Mapping[str, list[Any]], place: int, *, files: bool) -> str | None:
-    """Return why a sample cannot be loaded: its medium is not an input, or its window is invalid; None if it can."""
     if fault := find_fault_of_file("media", columns["media"][place], files=files):
         return fault
     windows = columns.get("window")
@@ -147,7 +146,6 @@ def find_fault(columns: Mapping[str, list[Any]], place: int, *, files: bool) -> 
 
 
 def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
-    """Return why a field of a sample is not an input; None if it is one."""
     if _is_input(media, files=files):
         return None
     accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class BatchRequest(NamedTuple):
-    """A request to load: the indices of one batch, or one index if there are no batches."""
-
     number: int
     index: Any
 
@@ -31,12 +29,10 @@ _FIXED = {int, str, float, bool, type(None)}
 
 
 def own_copy(index: Any) -> Any:
-    """Return the indices of a batch, or an index, for one worker alone, which may change them.
+    """Return indices for one worker alone, which may change them.
 
-    Tensors are not copied: worker processes share their memory, too.
-
-    Raises:
-        TypeError: If they cannot be copied, and so could not be sent to a process either.
+    Tensors are not copied: worker processes share their memory, too. TypeError if something cannot be copied, and so
+    could not be sent to a process either.
     """
     if type(index) in _FIXED:
         return index
@@ -47,15 +43,12 @@ def own_copy(index: Any) -> Any:
 
 
 class BatchOutcome(NamedTuple):
-    """The outcome of a request: a batch, or the exception that loading it ended in."""
-
     number: int
     batch: Any
     error: BaseException | None
 
 
 def is_stateful(part: object) -> bool:
-    """Return whether a user's object has the two methods that save and restore states."""
     return callable(getattr(part, "state_dict", None)) and callable(getattr(part, "load_state_dict", None))
 
 
@@ -104,7 +97,6 @@ class Pinning:
 
     @classmethod
     def of(cls, iterator: Any) -> Callable[[Any], Any]:
-        """Return what pins the batches of one of torch's iterators, which knows whether that is wanted and possible."""
         return cls(iterator._pin_memory_device) if iterator._pin_memory else _as_it_is  # noqa: SLF001 - torch's names.
 
     def __call__(self, batch: Any) -> Any:
@@ -168,8 +160,7 @@ class MapFetch:
     def __call__(self, index: Any) -> Any:
         """Return the batch. An exception of the dataset or of ``collate_fn`` passes, with a note on the index.
 
-        Raises:
-            RuntimeError: Instead of StopIteration, which would end the consumer's loop as if there were no more.
+        RuntimeError instead of StopIteration, which would end the consumer's loop as if there were no more.
         """
         if self._abandoned:
             raise LoadingAbandoned
@@ -226,14 +217,10 @@ class StreamOptions(NamedTuple):
 
 
 class StreamFetch:
-    """A function that returns the next batch and the state after it.
+    """A function that returns the next batch of a worker's copy of a dataset, and the state after it.
 
-    Args:
-        dataset: The worker's copy of the dataset.
-        position: The position to begin at. A dataset with a state is restored there; any other is iterated up to it,
-            without collating. If that raises, the consumer has seen the error before.
-        is_abandoned: Returns whether the batch is not wanted any more. It is called for each item; if it returns True,
-            LoadingAbandoned is raised.
+    A dataset with a state is restored at the position; any other is iterated up to it, without collating. If that
+    raises, the consumer has seen the error before. `is_abandoned` is called for each item.
     """
 
     def __init__(
@@ -271,12 +258,7 @@ class StreamFetch:
         return iter(()) if kind == "end" else iter(self._dataset)
 
     def __call__(self) -> tuple[Any, Any]:
-        """Return the next batch and the state after it.
-
-        Raises:
-            StopIteration: If there are no more batches.
-            Exception: The exception of the dataset or of ``collate_fn``. The next call continues after it.
-        """
+        """Return the next batch and the state after it. After an exception, the next call continues."""
         number = self._number
         self._number += 1
         items = self._next_items()

@@ -50,7 +50,6 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         self._epoch, self._loaded = loader._begin(self)  # noqa: SLF001 - the classes belong together.
 
     def begin_again(self, loader: DataLoader) -> None:
-        """Become the iterator that the loader would make now."""
         self._shutdown_workers()
         try:
             with loader._drawing():  # noqa: SLF001
@@ -61,7 +60,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
             raise
 
     def _shutdown_workers(self) -> None:
-        """End the workers, if there are any."""
+        """Of subclasses that have some."""
 
     @property
     def epoch(self) -> Any:
@@ -127,8 +126,6 @@ _NO_TIMEOUT = "_SingleProcessDataLoaderIter requires timeout == 0"
 
 
 class CallerIterator(TrackedIterator):
-    """Loads each batch when it is asked for."""
-
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         if self._timeout != 0:
@@ -166,8 +163,6 @@ class CallerIterator(TrackedIterator):
 
 
 class _LoadBatch:
-    """The op of the pipeline: loads a batch as one of the workers."""
-
     def __init__(self, fetch: MapFetch, slots: WorkerSlots, pin: Callable[[Any], Any]) -> None:
         self._fetch = fetch
         self._slots = slots

@@ -23,7 +23,6 @@ def _unpack_bytes(text: str) -> bytes:
 
 
 def pack_generator(state: Any) -> str:
-    """Return the state of a torch generator as text."""
     return _pack_bytes(state.numpy().tobytes())
 
 
@@ -34,11 +33,8 @@ def unpack_generator(text: str) -> Any:
 class Moment:
     """The states of the generators that an order may be drawn from, at one moment.
 
-    Args:
-        generators: The states of the samplers' own torch generators.
-        torch_state: That of torch's global CPU generator. None leaves it alone, here and below.
-        python_state: That of `random`.
-        numpy_state: That of `numpy.random`.
+    `generators` are the states of the samplers' own torch generators; the others those of global ones, None for those
+    that are left alone.
     """
 
     __slots__ = ("generators", "numpy_state", "python_state", "torch_state")
@@ -53,7 +49,6 @@ class Moment:
 
     @classmethod
     def note(cls, generators: Sequence[Any] = (), *, of_torch: bool = False, of_all: bool = False) -> Moment:
-        """Return the present states of some generators, and of torch's global one or all global ones."""
         own = [generator.get_state() for generator in generators]
         if not of_all:
             return cls(own, torch.get_rng_state() if of_torch else None)
@@ -81,7 +76,6 @@ class Moment:
             numpy.random.set_state(self.numpy_state)
 
     def pack(self) -> dict[str, Any]:
-        """Return the states as JSON has them."""
         packed: dict[str, Any] = {"generators": [pack_generator(state) for state in self.generators]}
         if self.torch_state is not None:
             packed["torch"] = pack_generator(self.torch_state)

@@ -52,7 +52,6 @@ class Positions:
 
     @property
     def turn(self) -> int:
-        """How many batches are settled."""
         return self._settled[0]
 
     def receive(self, step: StreamStep) -> None:
@@ -97,7 +96,6 @@ class ReceivedBatches:
 
     @property
     def below(self) -> int:
-        """All batches below this number are settled."""
         return self._settled.watermark
 
     def receive(self, number: int) -> None:
@@ -122,10 +120,7 @@ class ReceivedBatches:
 class _SeededEpoch:
     """One pass over a dataset, and the seed of its workers, drawn from the loader's torch generator or the global one.
 
-    Args:
-        generator: The loader's torch generator, or None.
-        packed: What `pack` returned for the same epoch in another process, or None for a new epoch.
-        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
+    `packed` is what `pack` returned for the same epoch in another process. Workers that stay keep `base_seed`.
     """
 
     def __init__(self, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
@@ -157,12 +152,10 @@ class _SeededEpoch:
         return self.base_seed
 
     def pack_seed(self) -> dict[str, Any]:
-        """Return what was drawn as JSON has it."""
         state = self._state
         return {"base_seed": self.base_seed, "generator": None if state is None else pack_generator(state)}
 
     def finish(self) -> None:
-        """Note that there are no more batches, and that the consumer was told so."""
         self.finished = True
 
 
@@ -198,11 +191,7 @@ _LG = logging.getLogger("spdl.dataloader")
 
 
 class IterableEpoch(_SeededEpoch):
-    """How far the consumer is in each worker's part of an iterable dataset.
-
-    Args:
-        num_workers: How many processes or threads iterate copies of the dataset. With 0, the consumer iterates it.
-    """
+    """How far the consumer is in each worker's part of an iterable dataset."""
 
     def __init__(
         self, dataset: Any, num_workers: int, generator: Any, packed: dict[str, Any] | None, base_seed: int | None
@@ -221,7 +210,6 @@ class IterableEpoch(_SeededEpoch):
             self.progress = Positions([Position(0, ["dataset", copy.deepcopy(dataset.state_dict())])])
 
     def tell_what_is_repeated(self) -> None:
-        """Log how much is iterated over once more, since the dataset has no state."""
         if passed := sum(it.batches for it in self.begins if it.state is None):
             _LG.warning(
                 "The rest of an epoch begins after %d batches. %s has no `state_dict`, so they are iterated over "

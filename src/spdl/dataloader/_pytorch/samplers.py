@@ -47,7 +47,6 @@ def parts_of(sampler: Any) -> list[Any]:
 
 
 def private_generator(part: Any) -> Any:
-    """Return the torch generator that a sampler or a loader was given, or None."""
     generator = getattr(part, "generator", None)
     return generator if isinstance(generator, torch.Generator) else None
 
@@ -77,7 +76,6 @@ def class_name(part: object) -> str:
 
 
 def has_epoch(part: Any) -> bool:
-    """Return whether the sampler's order depends on an epoch number that a program sets."""
     return callable(getattr(part, "set_epoch", None)) and type(getattr(part, "epoch", None)) is int
 
 
@@ -115,7 +113,6 @@ def tell_epochs(sampler: Any, noted: list[Part]) -> None:
 
 
 def restore_parts(sampler: Any, noted: list[Part]) -> None:
-    """Put the states and generators of the sampler's parts back to those that `note_parts` found."""
     for part, it in zip(parts_of(sampler), noted, strict=True):
         if "state" in it:
             part.load_state_dict(copy.deepcopy(it["state"]))
@@ -124,7 +121,6 @@ def restore_parts(sampler: Any, noted: list[Part]) -> None:
 
 
 def check_epochs(parts: list[Any], noted: list[Part]) -> None:
-    """Raise RuntimeError if a part of the sampler was told another epoch than `note_parts` found."""
     for part, it in zip(parts, noted, strict=True):
         if "epoch" in it and part.epoch != it["epoch"]:
             raise RuntimeError(
@@ -153,9 +149,8 @@ def check_stages(parts: list[Any], noted: list[Part]) -> None:
 class _Computed:
     """Computes a sampler's state after a batch from that at the beginning, so a step costs nothing.
 
-    Args:
-        first: The number of the batch that it yields first.
-        size: How many times it is asked for the next element for each batch but the last.
+    `first` is the batch that it yields first; it is asked `size` times for the next element for each batch but the
+    last.
     """
 
     def __init__(self, sampler: Any, first: int, size: int) -> None:
@@ -230,7 +225,6 @@ class OrderNotes(NamedTuple):
     at_first: Moment | None = None
 
     def pack(self) -> dict[str, Any]:
-        """Return the notes as JSON has them, if it has the user's states."""
         moments = {"at_iter": self.at_iter and self.at_iter.pack(), "at_first": self.at_first and self.at_first.pack()}
         return {**self._asdict(), **moments}
 
@@ -244,13 +238,7 @@ _END: Any = object()
 
 
 class DrawnOrder:
-    """How the order of an epoch came about.
-
-    Args:
-        sampler: Yields the indices of a batch at a time, or one index at a time if there are no batches.
-        received: The batches that the consumer has; they are passed over.
-        notes: The notes from the first time the order was drawn, or None for a new one.
-    """
+    """How the order of an epoch came about, or how it is drawn again from notes."""
 
     def __init__(self, sampler: Any, received: ReceivedBatches, notes: OrderNotes | None = None) -> None:
         self._sampler = sampler
@@ -291,11 +279,7 @@ class DrawnOrder:
         return notes._replace(position=position, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
 
     def requests(self) -> Iterator[BatchRequest]:
-        """Start the sampler, and return an iterator over the batches that the consumer has not received.
-
-        Raises:
-            RuntimeError: If the rest of an epoch is wanted, and a sampler's epoch was set to another one since.
-        """
+        """Start the sampler, and return an iterator over the batches that the consumer has not received."""
         if self._resumed:
             check_epochs(self._parts, self._start.parts)
             # Something else may have drawn from the same generators since.

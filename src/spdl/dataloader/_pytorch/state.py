@@ -32,7 +32,6 @@ _FINISHED = "_iterator_finished"
 
 
 def make_state(loader: DataLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
-    """Return the state of a loader whose latest iterator is in an epoch, or in none."""
     finished = epoch is not None and epoch.finished
     within = epoch is not None and not finished
     dataset, generator = loader.dataset, private_generator(loader)
@@ -73,7 +72,6 @@ def _length(dataset: Any) -> int | None:
 
 
 def check_whole(state: Any, loader: DataLoader, sampler: Any) -> None:
-    """Check that a state is whole, and of a loader over the same data that saves the same parts, or raise."""
     content = {name: part for name, part in state.items() if name != _FINISHED} if isinstance(state, dict) else state
     check_state("state_dict", content, _KIND)
     saved, own = content["fingerprint"], _fingerprint(loader, sampler)
@@ -88,11 +86,7 @@ def check_whole(state: Any, loader: DataLoader, sampler: Any) -> None:
 
 
 def apply_state(state: dict[str, Any], loader: DataLoader, sampler: Any) -> dict[str, Any] | None:
-    """Restore the user's objects, and return what was noted of the epoch if the state is from the middle of one.
-
-    Raises:
-        ValueError: If a user's object does not take its part of the state.
-    """
+    """Restore the user's objects, and return what was noted of the epoch if the state is from the middle of one."""
     within: dict[str, Any] | None = state["epoch"]
     sampling = within.get("sampling") if within is not None else None
     if within is None:
@@ -144,7 +138,6 @@ def _refuse_part(kind: str, part: object, error: Exception) -> NoReturn:
 def make_epoch(
     loader: DataLoader, sampler: Any, packed: dict[str, Any] | None, base_seed: int | None = None
 ) -> MapEpoch | IterableEpoch:
-    """Return a new epoch, or the rest of one that was packed."""
     # torch refuses an invalid generator when it draws.
     generator = private_generator(loader)
     if isinstance(loader.dataset, IterableDataset):

@@ -62,7 +62,6 @@ class _Stream:
             return idle
 
     def goes_on(self) -> bool:
-        """Return whether the caller should load a batch that is wanted."""
         with self._lock:
             self._busy = self._wanted > 0
             self._wanted -= self._busy
@@ -112,7 +111,6 @@ class LoadStreams:
         return StreamOutcome(worker, turn, batch, state, ended=False, passed=True, error=failure)
 
     def _fetch(self, stream: _Stream) -> tuple[Any, Any, Exception | None]:
-        """Return a batch, the state after it, and the exception that it ended in."""
         if stream.fetch is None:
             stream.fetch = StreamFetch(stream.dataset, self._options, stream.position, self._abandoned.is_set)
         try:
@@ -182,7 +180,6 @@ class StreamIterator(TrackedIterator):
             del outcome
 
     def _next_outcome(self) -> StreamOutcome:
-        """Return the next outcome that is a batch or an error."""
         while self._running:
             worker = self._whose_turn()
             if worker is None:
@@ -199,7 +196,6 @@ class StreamIterator(TrackedIterator):
         raise StopIteration
 
     def _whose_turn(self) -> int | None:
-        """Return the worker whose outcome comes next, or None if it is not here yet."""
         in_turn = [(self._next_worker + step) % self._num_workers for step in range(self._num_workers)]
         candidates = [it for it in in_turn if it in self._running]
         if self._in_order:

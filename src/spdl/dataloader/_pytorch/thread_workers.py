@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 
 class _ThreadInfo(threading.local):
-    """The worker that this thread is, if it is one, and whether its operators were limited."""
-
     info: Any = None
     is_limited = False
 
@@ -108,12 +106,7 @@ class WorkerSlots:
 
     So no two threads are the same worker at once, and what a dataset keeps for each worker belongs to one thread at a
     time. Each has the context of the thread that makes this object. A thread that was a worker runs PyTorch's operators
-    with one thread, as PyTorch's workers do.
-
-    Args:
-        base_seed: The seed of worker 0; each further worker's is one more.
-        datasets: The dataset of each worker. Workers may share one.
-        worker_init_fn: Called with the worker's number before it first loads. None calls nothing.
+    with one thread, as PyTorch's workers do. Worker 0 has the `base_seed`; each further worker's is one more.
     """
 
     def __init__(self, base_seed: int, datasets: Sequence[Any], worker_init_fn: Callable[[int], object] | None) -> None:
@@ -128,7 +121,6 @@ class WorkerSlots:
         self._free = self._slots[::-1]
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function as a worker that no other thread is."""
         slot = self._free.pop()
         try:
             return self._run_in(slot, function, *args)
@@ -222,7 +214,6 @@ class IntraopThreads:
         self._number = torch.get_num_threads()
 
     def limit_to_one(self) -> None:
-        """Limit the operators that the calling thread runs from now on."""
         if _THREAD_INFO.is_limited or self._number == 1:
             return
         with _LIMITING:
@@ -268,7 +259,6 @@ def make_own_copies(dataset: Any, count: int) -> list[Any]:
 
 
 def _find_shared(dataset: Any, other: Any) -> Any:
-    """Return something that may change and that both hold, or None."""
     own = {id(it) for it in reachable([dataset])}
     shared = (it for it in reachable([other]) if id(it) in own)
     return next((it for it in shared if not isinstance(it, _SHARED_ANYWAY)), None)
@@ -279,7 +269,6 @@ _CROSSING = 6e-4
 
 
 def arguments_of(loader: DataLoader, num_workers: int) -> LoaderArguments:
-    """Return the arguments that a user may change of a loader with that many worker threads."""
     iterable = isinstance(loader.dataset, IterableDataset)
     load = StageArguments(
         unit="item" if loader.batch_size is None and loader.batch_sampler is None else "batch",
@@ -330,9 +319,8 @@ _LIVE: weakref.WeakSet[ThreadWorkers[Any, Any]] = weakref.WeakSet()
 class ThreadWorkers(Generic[RequestT, OutcomeT]):
     """Threads that turn requests into outcomes, in the order in which they are done.
 
-    Args:
-        load: Makes an outcome of a request, or is a generator function that makes any number. It must not raise.
-        capacity: How many requests there are at a time, at most.
+    `load` makes an outcome of a request, or is a generator function that makes any number. It must not raise. There are
+    at most `capacity` requests at a time.
     """
 
     def __init__(
@@ -353,7 +341,6 @@ class ThreadWorkers(Generic[RequestT, OutcomeT]):
         before_children_are_awaited(_close_all, LOOPS)
 
     def ask(self, request: RequestT) -> None:
-        """Send a request to the workers. It does not wait."""
         self._requests.put(request)
 
     def take(self, timeout: float) -> OutcomeT:

@@ -10,12 +10,7 @@ from spdl.dataloader._thread_safety.search import find_obstacle
 
 
 def worker_counts(loader: DataLoader) -> tuple[int, int]:
-    """Return how many workers there are, and how many batches are loaded or ready for each. True is 1.
-
-    Raises:
-        AssertionError: If nothing would be loaded ahead, with torch's message.
-        TypeError: If a number is not an int, with torch's message.
-    """
+    """Return how many workers there are, and how many batches are loaded or ready for each. True is 1, as for torch."""
     if loader.prefetch_factor < 1:
         raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
     return len(range(loader.num_workers)), len(range(loader.prefetch_factor))

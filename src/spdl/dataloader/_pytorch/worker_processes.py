@@ -26,8 +26,7 @@ from spdl.pipeline._elsewhere.memory import AnonymousMemory
 class PickledOnce:
     """The pickle of a dataset in shared memory. A copy that was sent to a child process leads to the same memory.
 
-    Args:
-        gate: Let in as many processes at once as may unpickle it. None lets all in.
+    The gate lets in as many processes at once as may unpickle it.
     """
 
     def __init__(self, dataset: Any, gate: AbstractContextManager[Any] | None) -> None:
@@ -40,7 +39,6 @@ class PickledOnce:
             view[:] = pickled
 
     def load(self) -> Any:
-        """Unpickle the dataset, and let go of the memory. It raises what unpickling raises."""
         try:
             with self._gate or nullcontext(), memoryview(self._memory.map()) as view:
                 return pickle.loads(view)  # noqa: S301 - from our own parent process.
@@ -67,7 +65,7 @@ class Delivery(NamedTuple):
     failure: Any
 
     def pin_memory(self, device: str | None = None) -> Delivery:
-        """Return it with a pinned batch. torch calls this."""
+        """PyTorch calls this."""
         return self._replace(batch=pin_memory(self.batch, device))
 
 
@@ -96,7 +94,6 @@ class WorkerDataset:
         self._fetch: MapFetch | None = None
 
     def open(self) -> Any:
-        """Return the dataset. It is unpickled now, if it was pickled once for all workers."""
         dataset = self._dataset.load() if isinstance(self._dataset, PickledOnce) else self._dataset
         self._fetch = MapFetch(dataset, self._collate_fn, batched=self._batched)
         return dataset

@@ -51,7 +51,6 @@ class Scalars(Column):
     """The number of a null, which its mask shows."""
 
     def view(self, array: Any) -> NDArray[Any]:
-        """Return rows as an array that may share their memory."""
         return _view(array.fill_null(self._null) if array.null_count else array, self.dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
@@ -203,7 +202,6 @@ def is_text(type_: Any) -> bool:
 
 
 def text_type(type_: Any) -> Any:
-    """Return the type of the values of a column of text or dictionaries."""
     inner = _element_type(type_)
     return inner.value_type if pa.types.is_dictionary(inner) else inner
 
@@ -263,7 +261,7 @@ def _to_numbers(array: Any, kept: Any) -> Any:
 
 
 def _view(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of Arrow without nulls as one of numpy, which shares its memory."""
+    """Without a copy. The array has no nulls."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.empty(0, dtype)
@@ -283,10 +281,7 @@ class Packing:
     """Keeps columns of numbers as one column of records.
 
     A row in a random place costs a cache miss for each column. In one record, it is one miss or two for all of them.
-    Columns without numbers stay unchanged.
-
-    Attributes:
-        beside: How many bytes of a record are not values.
+    Columns without numbers stay unchanged. A record has `beside` bytes that are not values.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -302,7 +297,6 @@ class Packing:
         self.beside = self._record.itemsize - values
 
     def make_room(self, count: int) -> NDArray[Any] | None:
-        """Return zeros for that many records; None if there are no columns of numbers."""
         return np.zeros(count, self._record) if self._columns else None
 
     def pack(self, columns: Mapping[str, Any], count: int, room: NDArray[Any] | None) -> Any:
@@ -335,7 +329,6 @@ class Packing:
         return {column.name: np.ascontiguousarray(records[str(number)]) for number, column in enumerate(self._columns)}
 
     def find_nulls(self, kept: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
-        """Return which rows are null, of all columns in which some are."""
         found = {
             name: np.asarray(array.is_null()) for name, array in kept.items() if name != _PACKED and array.null_count
         }

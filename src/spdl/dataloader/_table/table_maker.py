@@ -80,12 +80,6 @@ class TableMaker(Maker):
         return {**self.__dict__, "_opened": None}
 
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:  # noqa: ARG002 - of the base.
-        """Return the batch of a step, or None if all rows were left out; and the rows that failed.
-
-        Raises:
-            LoadError: If a row fails and is neither to be left out nor replaced, or no replacement is found.
-            Exception: Exceptions of the transform, and those of the storage.
-        """
         indices = step.indices
         table, reasons = self._read(indices, step, epoch)
         failures = self._note(indices, reasons, epoch)
@@ -196,7 +190,6 @@ class TableMaker(Maker):
         )
 
     def _following(self, epoch: int, place: int) -> NDArray[np.int64]:
-        """Return the rows at some places of the order from one on."""
         end = min(place + _LOOKED_AT, len(self._order))
         return np.asarray(self._order.take(epoch, np.arange(min(place, end), end)), np.int64)
 

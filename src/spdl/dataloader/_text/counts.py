@@ -141,11 +141,6 @@ class Corpora:
         return self.names[int(self.starts.searchsorted(index, "right")) - 1]
 
     def name_in(self, record: Any) -> str:
-        """Return the corpus of a document that the field of its record names.
-
-        Raises:
-            TypeError, KeyError: If it does not.
-        """
         if not isinstance(record, Mapping):
             raise TypeError(
                 f"a document must be a record with a field {self.field!r}, see `corpora`, got {show(record)}"
@@ -159,7 +154,6 @@ class Corpora:
         return name
 
     def sums(self, documents: NDArray[np.int64], tokens: NDArray[np.int64]) -> dict[str, int]:
-        """Return how many tokens the documents at some positions have, by their corpora."""
         numbers = self.starts.searchsorted(documents, "right") - 1
         # Floats of 64 bits are exact up to 2**53.
         found = np.bincount(numbers, tokens, minlength=len(self.names))

@@ -109,11 +109,9 @@ class Documents:
 
     @property
     def size(self) -> int | None:
-        """How many an epoch has, if that is known."""
         return None if self._order is None else len(self._order)
 
     def identify(self) -> tuple[str, str]:
-        """Return short texts of the source and of the order."""
         if self._order is not None:
             return identify(self._source), self._order.fingerprint
         own = getattr(self._source, "fingerprint", None)
@@ -256,7 +254,6 @@ class Documents:
         return self._check(to_encoded("source", record))
 
     def _check(self, encoded: Encoded) -> Encoded:
-        """Raise a ValueError if a token is not in the vocabulary; else return the document."""
         if self._vocab_size is not None and encoded.tokens.size:
             largest = int(encoded.tokens.max())
             if largest >= self._vocab_size:
@@ -276,7 +273,6 @@ class Documents:
 
 
 def _apart(function: Callable[[Any], Any], record: Any) -> Any:
-    """Return a function's result, or a `Defect` with the error."""
     try:
         return function(record)
     except Exception as error:
@@ -286,7 +282,6 @@ def _apart(function: Callable[[Any], Any], record: Any) -> Any:
 
 
 def is_map_style(source: Any) -> bool:
-    """Return whether documents can be looked up in any order."""
     kind = type(source)
     if kind in (list, tuple) and source and _is_name_of_file(source[0]):
         accepted = "texts, since names of files would be tokenized themselves"

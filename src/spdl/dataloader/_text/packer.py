@@ -74,7 +74,6 @@ class StreamSteps:
         self.is_single = is_single
 
     def advance(self, before: dict[str, Any] | None, result: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ARG002
-        """Return the cursor after a step, which its result says."""
         return result
 
     def between_epochs(self, cursor: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -82,8 +81,6 @@ class StreamSteps:
 
 
 class _Group(NamedTuple):
-    """Documents that were packed together."""
-
     rows: PackedRows
     sizes: NDArray[np.int64]
     """The tokens of each row."""
@@ -99,7 +96,6 @@ class _Group(NamedTuple):
     """How many tokens of each corpus are in each row, (rows, corpora); None if these are not counted."""
 
     def after(self, row: int) -> RowPlace:
-        """Return where the row that follows one is."""
         return self.following if row + 1 == len(self.sizes) else self.begin._replace(row=row + 1)
 
 
@@ -173,7 +169,6 @@ class Packer:
         self._done = False
 
     def __call__(self, tokenized: Tokenized) -> Iterator[StepResult]:
-        """Yield the steps that are complete with some more documents."""
         if self._done:
             return
         try:
@@ -218,7 +213,6 @@ class Packer:
         return self._groups.stop(group if row else group - 1)
 
     def _pack(self, stop: int, *, ends: bool) -> _Group:
-        """Pack the documents that have come, up to one."""
         begin = self._next
         documents, numbers, indices, names = self._documents, self._numbers, self._indices, self._corpora
         sizes = np.fromiter((len(each.tokens) for each in documents), np.int64, len(documents))
@@ -367,7 +361,6 @@ def _share(rows: PackedRows, names: list[str | None]) -> tuple[list[str | None],
 
 
 def _sum_shares(rows: list[tuple[_Group, int]]) -> dict[str, int]:
-    """Return how many tokens of each corpus are in some rows."""
     found: dict[str, int] = {}
     for group, row in rows:
         if group.shares is not None:
@@ -378,7 +371,6 @@ def _sum_shares(rows: list[tuple[_Group, int]]) -> dict[str, int]:
 
 
 def _gather(rows: list[tuple[_Group, int]], numbers: list[int]) -> Rows:
-    """Put rows of one or several groups together."""
     columns: tuple[list[Any], ...] = ([], [])
     documents: list[Encoded] = []
     indices: list[int] = []

@@ -50,10 +50,7 @@ class How(NamedTuple):
 
 
 class CountedSteps(EpochSteps):
-    """The steps of an order of packed rows."""
-
     def advance(self, before: Cursor, result: Cursor) -> Cursor:
-        """Add up what the steps have counted."""
         return CountsByCorpus.of_cursor(before).plus(*CountsByCorpus.of_cursor(result)).to_cursor()
 
     def between_epochs(self, cursor: Cursor) -> Cursor:
@@ -214,7 +211,6 @@ class KnownRows:
         }
 
     def _count_corpora(self, order: PackedOrder) -> dict[str, TokenCounts]:
-        """Return the counts of the documents of each corpus, which takes a look at all lengths."""
         if self._corpora is None:
             return {}
         if self._whole is None:

@@ -190,12 +190,6 @@ def _as_ids(argument: str, value: int | None) -> Ids:
 
 
 def _text_of(value: Any) -> str:
-    """Return a text, which bytes are in UTF-8.
-
-    Raises:
-        TypeError: If it is neither.
-        UnicodeDecodeError: If bytes are something else.
-    """
     if isinstance(value, str):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -314,8 +308,6 @@ class _Tiktoken(_Encoder):
 
 
 class _Function(_Encoder):
-    """A user's function of one text, or of another kind of record."""
-
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
         self.name = getattr(function, "__qualname__", type(function).__name__)

@@ -31,11 +31,8 @@ class CodeReading:
     """Reads the code of one function. A method is named after the kind of node that it reads.
 
     The order of statements is not looked at: a variable may be anything that is ever stored in it. So the body is read
-    again until nothing new is found.
-
-    Args:
-        search: Follows calls.
-        caller: The first argument and the class of the method that the code belongs to, for ``super()``.
+    again until nothing new is found. The caller is the first argument and the class of the method that the code belongs
+    to, for ``super()``.
     """
 
     def __init__(self, search: Search, scope: Scope, caller: tuple[Value, type | None]) -> None:
@@ -47,7 +44,6 @@ class CodeReading:
         self.yielded: Value = UNASSIGNED
 
     def read(self, node: FunctionNode) -> None:
-        """Read the body until nothing changes."""
         body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
         while True:
             before = self._search.version, self.returned, self.yielded
@@ -57,11 +53,7 @@ class CodeReading:
                 return
 
     def visit(self, node: ast.AST) -> Value:
-        """Read a statement, or an expression, and return the value of the latter.
-
-        Raises:
-            Unproven: If something speaks against threads. It says where.
-        """
+        """Read a statement, or an expression, and return the value of the latter. `Unproven` says where it is."""
         self._search.count()
         try:
             found: Value | None = getattr(self, f"_read_{type(node).__name__.lower()}", self._refuse)(node)
@@ -182,7 +174,6 @@ class CodeReading:
     _read_while = _read_if
 
     def _test(self, *nodes: ast.expr) -> Value:
-        """Read what the code asks whether it is true, and return it."""
         value = self._all(nodes)
         self._search.truth(value, nodes[0])
         return value

@@ -81,16 +81,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Scope:
-    """The variables of a call, and those around it.
-
-    Args:
-        function: The function of Python that the code belongs to.
-        path: The function's name in messages.
-        objects: Looks into what outlives the call.
-        body: The code whose variables they are.
-        names: Further variables: the arguments.
-        around: The scope of the function around it, if the call has defined this one.
-    """
+    """The variables of a call: `names`, those of its code, and those around it if it has defined the function."""
 
     def __init__(  # noqa: PLR0917 - what a scope is made of.
         self,

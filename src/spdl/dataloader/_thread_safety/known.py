@@ -230,7 +230,6 @@ class KnownFunctions:
                         self._kinds[id(function)] = function, kind
 
     def kind_of(self, function: Any) -> Kind | None:
-        """Return what the result of a function is, or None if the function is not known."""
         if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function:
             return "fresh"
         if isinstance(function, type) and issubclass(function, np.generic):
@@ -434,7 +433,6 @@ def is_class(kind: type) -> bool:
 
 
 def is_logger(kind: type) -> bool:
-    """Return whether the class is a logger of the standard library."""
     return full_name(kind) in _LOGGERS
 
 
@@ -481,7 +479,6 @@ def item_of_library_dataset(search: Search, held: Held, node: ast.AST) -> Value:
 
 
 def _functions_of(dataset: Any) -> list[tuple[str, Any]]:
-    """Return the user's functions that a dataset of a library calls."""
     if hasattr(dataset, "format") and dataset.format["type"] == "custom":
         return [("transform", dataset.format["format_kwargs"]["transform"])]
     if type(dataset).__name__ == "MappedRecords":
@@ -498,11 +495,7 @@ def _is_transform(kind: type) -> bool:
 
 
 def call_known_object(search: Search, it: Any, held: Held, args: Args, node: ast.AST) -> Value | None:
-    """Return what a call of a transform or a module of torch returns, or None if it is neither.
-
-    Raises:
-        Unproven: If the object is not known.
-    """
+    """Return what a call of a transform or a module of torch returns, or None if it is neither."""
     kind = type(it)
     module = any(full_name(base) == "torch.nn.modules.module.Module" for base in kind.__mro__)
     if module and any(vars(it).get(name) for name in _HOOKS):

@@ -62,12 +62,8 @@ _NATIVE = (
 def escape(search: Search, value: Value, node: ast.AST) -> Value:
     """Follow what a library may do with a value: the special methods of its objects, and of what they hold.
 
-    Returns:
-        The objects of Python code and the dicts among them, which an array of objects would hold, and what the special
-        methods return.
-
-    Raises:
-        Unproven: If it is not known what one of them is.
+    Return the objects of Python code and the dicts among them, which an array of objects would hold, and what the
+    special methods return.
     """
     found = PLAIN
     everything = reach(search, value)
@@ -135,11 +131,7 @@ def _shown(held: Held) -> set[str] | None:
 
 
 def reach(search: Search, value: Value) -> set[Thing]:
-    """Return the things of a value and all that they hold.
-
-    Raises:
-        Unproven: If it is not known what one of them is.
-    """
+    """Return the things of a value and all that they hold."""
     seen = set[Thing]()
     todo = list(value)
     while todo:
@@ -194,7 +186,6 @@ _HOLDERS = {functools.partial, types.SimpleNamespace, contextlib.nullcontext}
 
 
 def _copying(kind: type) -> frozenset[str]:
-    """Return the methods of an array's class that read and return something new."""
     return (
         known.ARRAY_COPYING
         if kind.__module__.startswith(("numpy", "torch"))
@@ -209,18 +200,11 @@ def _holds_objects(thing: Thing) -> bool:
 
 
 class LibraryCalls:
-    """Says what calls of libraries change and return.
-
-    Args:
-        search: Follows the calls of Python code.
-    """
-
     def __init__(self, search: Search) -> None:
         self._search = search
         self._known = known.KnownFunctions()
 
     def kind_of(self, function: Any) -> known.Kind | None:
-        """Return what the result of a function is, or None if the function is not known."""
         return self._known.kind_of(function)
 
     def method_of_made(self, thing: Made | None, name: str, args: Args, node: ast.AST) -> Value:
@@ -294,7 +278,6 @@ class LibraryCalls:
             escape(self._search, self._search.objects.elements(held), node)
 
     def _found_in(self, held: Held) -> Value:
-        """Return what a key or an index finds in a container."""
         objects = self._search.objects
         return objects.keys_and_values(held)[1] if issubclass(held.kind, MAPPINGS) else objects.elements(held)
 
@@ -327,10 +310,8 @@ class LibraryCalls:
     def _check_not_in_place(self, args: Args, written: Sequence[Value], telling: frozenset[str]) -> None:
         """Refuse that a function of a library writes to what outlives the call.
 
-        Args:
-            args: All arguments.
-            written: Those that results could be written to.
-            telling: The keywords that have it change what it is given.
+        Results could be written to the arguments in `written`; the keywords in `telling` have a function change what it
+        is given.
         """
         results = [*written, *(value for name, value in args.keywords if name in {"out", "dst"})]
         if args.others is not None:

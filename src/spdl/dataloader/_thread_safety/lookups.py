@@ -49,7 +49,6 @@ _COPIED_SLICES = {"builtins.bytearray", "array.array", "mmap.mmap"}
 
 
 def unknown(held: Held) -> Unproven:
-    """Return what to raise for an object that is not known."""
     name = full_name(held.kind).removeprefix("builtins.")
     return Unproven(f"`{held.path}` is a {name}, and it is not known whether threads may share that")
 
@@ -66,7 +65,6 @@ def _check_plain_access(kind: type) -> None:
 
 
 def has_function(kind: type | None, name: str) -> bool:
-    """Return whether the class is known, and has a method of Python code."""
     return kind is not None and isinstance(attribute_of_class(kind, name), types.FunctionType)
 
 
@@ -335,7 +333,6 @@ class Lookups:
 
 
 def _part(thing: Made, node: ast.Subscript) -> Value | None:
-    """Return what is at a place of a tuple that is written as a number."""
     match node.slice:
         case ast.Constant(value=int(place)) if thing.parts is not None and 0 <= place < len(thing.parts):
             return thing.parts[place]

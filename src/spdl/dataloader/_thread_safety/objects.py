@@ -67,7 +67,6 @@ def full_name(kind: type) -> str:
 
 
 def is_array(kind: type) -> bool:
-    """Return whether objects of the class are arrays of numbers."""
     return full_name(kind) in ARRAYS or kind in {array.array, mmap.mmap}
 
 
@@ -82,7 +81,6 @@ def is_of_python(kind: type) -> bool:
 
 
 def has_code(thing: Thing) -> bool:
-    """Return whether a thing is an object whose class has Python code."""
     kind = getattr(thing, "kind", None)
     return kind is not None and kind not in CONTAINERS and is_of_python(kind)
 
@@ -108,15 +106,9 @@ class Objects:
         self._single: dict[int, Held] = {}
 
     def value_of(self, objects: Sequence[Any], path: str) -> Value:
-        """Return what one of the objects is, as a value of the search.
-
-        Raises:
-            Unproven: If there are too many, or they lie too deep.
-        """
         return self._value_of_parts([objects], path)
 
     def _value_of_parts(self, parts: Sequence[Collection[Any]], path: str) -> Value:
-        """Return what one of the objects in some containers is."""
         self._seen += sum(map(len, parts))
         if self._seen > _MOST_OBJECTS:
             raise Unproven(f"`{path}` has more objects than are looked at")
@@ -140,7 +132,6 @@ class Objects:
         return frozenset(found)
 
     def shared(self) -> set[int]:
-        """Return the identities of all that was seen which may change."""
         seen = [*self._single.values(), *(it for value in self._answers.values() for it in value)]
         return {
             id(it)

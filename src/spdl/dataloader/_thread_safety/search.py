@@ -73,11 +73,9 @@ _READ_NEVERTHELESS = ("torch.utils.data.dataset", "torchvision.datasets")
 
 
 class CodeSearch:
-    """One search. It knows what the code has made so far, and what its functions have returned.
+    """One search.
 
-    Attributes:
-        objects: Looks into what outlives the call.
-        version: Counts what was found.
+    It knows what the code has made so far, and what its functions have returned. The version counts what was found.
     """
 
     def __init__(self) -> None:
@@ -97,11 +95,6 @@ class CodeSearch:
         self._active = set[Any]()
 
     def count(self) -> None:
-        """Count a step.
-
-        Raises:
-            Unproven: If there were too many.
-        """
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise Unproven("there is more code than is looked at")
@@ -111,11 +104,8 @@ class CodeSearch:
     ) -> Value:
         """Return what a piece of code makes each time.
 
-        Args:
-            node: The code.
-            contents: The things that it holds.
-            kind: Its class, if it matters: a class of Python code, or of containers that hold nothing else.
-            parts: The things that it holds at each place, if it is a tuple whose places are known.
+        The kind is that of a class of Python code, or of containers that hold nothing else. The parts are what a tuple
+        holds at each place, if its places are known.
         """
         key = node, kind, len(parts or ())
         if key not in self._made:
@@ -160,11 +150,7 @@ class CodeSearch:
         return self.is_listed(module) or module.partition(".")[0] == "spdl"
 
     def change(self, thing: Thing, value: Value, of: ast.AST | None = None) -> None:
-        """Note that something is changed, and may hold a value as well from then on.
-
-        Raises:
-            Unproven: If it outlives the call.
-        """
+        """Note that something is changed, and may hold a value as well from then on."""
         if isinstance(thing, Held):
             path = f"{thing.path}.{of.attr}" if isinstance(of, ast.Attribute) else thing.path
             raise Unproven(f"`{path}` is changed while an item is loaded, and threads would share it")
@@ -398,7 +384,6 @@ class CodeSearch:
         return made
 
     def _defaults_of(self, kind: Any) -> Value:
-        """Return what the fields of a dataclass hold without an argument."""
         fields = kind.__dataclass_fields__.values()
         if any(it.default_factory not in {dataclasses.MISSING, list, dict, set} for it in fields):
             raise Unproven(f"a `default_factory` of `{kind.__name__}` is not looked at")
@@ -529,15 +514,12 @@ _MOST_OBJECTS = 1_000_000
 def find_obstacle(dataset: Any, collate_fn: Any, samplers: Sequence[Any], *, batched: bool) -> str | None:
     """Return why it is not proven that threads may share a dataset, or None if it is.
 
-    It follows the code that loads an item from ``__getitem__`` on, through all functions of Python code, and knows
-    the objects that they use. Threads may share the dataset if all that outlives the loading of an item is only read:
-    by code that was followed, and by functions and methods of libraries that are known for it.
+    It follows the code that loads an item from ``__getitem__`` on, through all functions of Python code, and knows the
+    objects that they use. Threads may share the dataset if all that outlives the loading of an item is only read: by
+    code that was followed, and by functions and methods of libraries that are known for it.
 
-    Args:
-        dataset: The dataset.
-        collate_fn: Makes a batch of a list of items, or converts one item.
-        samplers: Those that are not PyTorch's or ours: what they yield may be slices, and they may change the dataset.
-        batched: Whether indices come in batches.
+    The samplers are those that are not PyTorch's or ours: what they yield may be slices, and they may change the
+    dataset.
     """
     search = CodeSearch()
     try:

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 class Unproven(Exception):  # noqa: N818 - what was found, not an error.
-    """Raised if it cannot be proven that threads may share the dataset.
-
-    Attributes:
-        what: The obstacle, in words.
-        place: The file, line and code.
-    """
+    """Raised if it cannot be proven that threads may share the dataset, for what reason and where in the code."""
 
     def __init__(self, what: str, place: str = "") -> None:
         super().__init__(what)
@@ -51,12 +46,7 @@ RAISED = ast.Raise()
 
 @dataclass(frozen=True, eq=False)
 class Held(Thing):
-    """Objects that outlive the call: whatever the dataset, a function or a module holds.
-
-    Attributes:
-        path: How the search came to them.
-        kind: Their class.
-    """
+    """Objects of one class that outlive the call: whatever the dataset, a function or a module holds."""
 
     path: str
     kind: type
@@ -84,7 +74,6 @@ class Made(Thing):
         return bool(new)
 
     def put(self, parts: list[Value]) -> bool:
-        """Note what it may hold at each place as well, and return whether that is new."""
         before = self.parts
         self.parts = [old | new for old, new in zip(self.parts or [UNASSIGNED] * len(parts), parts, strict=True)]
         return self.parts != before
@@ -92,8 +81,6 @@ class Made(Thing):
 
 @dataclass(eq=False)
 class Local(Thing):
-    """A function that the call defines, and the scope around it."""
-
     node: ast.FunctionDef | ast.Lambda
     scope: Scope
     defaults: list[Value]

@@ -317,11 +317,7 @@ class ImageFolder(ClassFolder[ImageSample]):
 
 
 def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]]:
-    """Return the URL that the files begin with, and for each class the URLs of its files, in the order of `list_files`.
-
-    The store is listed once. FileNotFoundError if there is nothing, or no folder; NotADirectoryError if it is no
-    folder.
-    """
+    """Return the URL that the files begin with, and for each class its files, in the order of `list_files`."""
     from spdl.store import split_url  # noqa: PLC0415 - only for those who have a URL.
 
     base = split_url(root)[0]

@@ -162,7 +162,6 @@ def _check_fields(fields: Any) -> tuple[str, ...]:
 
 
 def _load(annotations: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return what messages call the annotations, and their content."""
     if isinstance(annotations, Mapping):
         return "`annotations`", annotations
     check_path("annotations", annotations)

@@ -17,8 +17,7 @@ def fingerprint(kind: str, size: int, describe: Callable[[int], str], more: Iter
     """Return a short text that is the same for the same samples in the same order, wherever they are stored.
 
     It looks at 1,024 samples, spread evenly, so it takes no longer for a large dataset, and may miss a small change.
-    `describe` returns a sample's name and label as a text that does not depend on the machine. Further texts count,
-    too, such as the names of the classes.
+    What `describe` returns of a sample must not depend on the machine.
     """
     hasher = hashlib.sha256(f"{kind}\n{size}\n".encode())
     last = max(min(_SAMPLED, size) - 1, 1)
@@ -115,10 +114,6 @@ class MediaSample(NamedTuple):
 
 
 def find_classes(root: str, *, hidden: bool) -> list[str]:
-    """Return the sorted names of the folders in a folder.
-
-    FileNotFoundError if it does not exist, or has no folder; NotADirectoryError if it is not a folder.
-    """
     try:
         with os.scandir(root) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir() and (hidden or entry.name[0] != "."))
@@ -134,7 +129,6 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
 
 
 def check_extensions(extensions: Any) -> tuple[str, ...] | None:
-    """Return the endings of file names that a user accepts, in lower case; None if the user gives none."""
     if extensions is None:
         return None
     accepted = "endings of file names, such as ('.jpg', '.png'), or None"
@@ -151,7 +145,6 @@ def list_files(folder: str, *, hidden: bool) -> list[str]:
     """Return the paths of all files below a folder, in the sorted order of the folders' paths and then of the names.
 
     A pipe, a socket or a device is not a file. A link to nothing is listed, so that it is missed when it is read.
-    ValueError if a link leads back to a folder around it.
     """
     found: list[tuple[str, list[str]]] = []
     # The folders still to list, each with the identities of those around it.
@@ -188,7 +181,6 @@ def _number(classes: Sequence[str] | None) -> tuple[list[str] | None, dict[str, 
 def _checked(
     items: Any, called: str, parts: Sequence[str], classes: list[str] | None, numbers: dict[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield items, each of these parts, with paths as str, and numbers in the place of labels if there are classes."""
     accepted = f"{called}s ({', '.join(parts)})"
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         refuse(TypeError, "items", accepted, items)

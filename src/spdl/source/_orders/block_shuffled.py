@@ -86,8 +86,6 @@ class BlockShuffledOrder(Order):
 
 
 class _EqualBlocks:
-    """Blocks of one size. The last may have fewer items."""
-
     def __init__(self, size: int, block: object) -> None:
         self.size = size
         self.block = positive("block", block)
@@ -121,7 +119,6 @@ class _EqualSlots:
         return min(slot * self._blocks.block - missing, self._blocks.size)
 
     def blocks(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first items of the blocks in some slots."""
         full = self._blocks.full
         short = (slots == self._short) & bool(self._blocks.rest)
         numbers = slots - ((slots > self._short) & bool(self._blocks.rest))
@@ -132,8 +129,6 @@ class _EqualSlots:
 
 
 class _GivenBlocks:
-    """Blocks of any sizes."""
-
     def __init__(self, size: int, block: object) -> None:
         accepted = f"an int of at least 1, or the sizes of all blocks, which add up to {size}"
         try:

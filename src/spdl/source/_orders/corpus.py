@@ -26,8 +26,7 @@ class Corpus:
     A corpus yields each of its items once, a pass, before it yields one again. If it has grown, the items that were
     left of the pass under way and the new ones come first, shuffled together. Then come passes over all items.
 
-    There is more than one phase only with `seed`, which `order` and the orders of former sizes have. It is None if the
-    user made the order.
+    There is more than one phase only with `seed`, which is None if the user made the order.
     """
 
     def __init__(self, order: EpochOrder, phases: tuple[Phase, ...], seed: int | None) -> None:
@@ -51,7 +50,6 @@ class Corpus:
         return self._left(len(self.phases) - 1)
 
     def take(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the items at some draws of the stage, counted from 0."""
         last = len(self.phases) - 1
         return self._take(last, draws + self.phases[last].drawn)
 

@@ -36,7 +36,6 @@ class MixProgress(NamedTuple):
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> MixProgress:
-        """Return what `write` has written. ValueError if it was damaged."""
         damaged = ValueError("its 'mix' was cut off or changed")
         try:
             phases = [tuple(Phase(*map(_to_count, phase)) for phase in each) for each in written["phases"]]
@@ -59,10 +58,7 @@ def _to_anchor(first: object, number: object, drawn: Sequence[object], tokens: S
 
 
 def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
-    """Return what a later stage has to know of a mix.
-
-    The position in the epoch must not be after those that have been received.
-    """
+    """Return what a later stage has to know of a mix. The position must not be after those that have been received."""
     phases = [corpus.phases for corpus in order._corpora]
     near = None
     if isinstance(order._turns, TokenTurns):
@@ -73,7 +69,6 @@ def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:
 
 
 def _begin(order: MixedOrder, saved: MixProgress, size: int) -> None:
-    """Begin a mix in the same way as an earlier run."""
     order._begin(saved.phases, saved.tokens, size)
     if saved.near is not None and isinstance(order._turns, TokenTurns):
         order._turns.know(saved.near)

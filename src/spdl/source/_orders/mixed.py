@@ -145,11 +145,7 @@ class MixedOrder:
         self._begin(phases, [0] * len(phases), None)
 
     def _begin(self, phases: Sequence[tuple[Phase, ...]], tokens: list[int] | None, size: int | None) -> None:
-        """Let the stage begin after what was drawn of each part.
-
-        The phases are the sizes that each part had, and what was drawn. `tokens` is how many tokens of each part were
-        drawn, and `size` the number of items of an epoch, if they are known.
-        """
+        """Let the stage begin after what was drawn of each part. `tokens` and `size` are None if they are not known."""
         self._corpora = [
             Corpus(part, each, seed) for part, each, seed in zip(self.parts, phases, self._seeds, strict=True)
         ]

@@ -15,22 +15,17 @@ from spdl._random_key import random_key
 
 
 def check_positions(positions: NDArray[np.int64], size: int) -> None:
-    """Raise IndexError unless all positions are below the size and none is negative."""
     # As numbers without a sign, negative ones are too large.
     if positions.size and int(positions.astype(np.int64, copy=False).view(np.uint64).max()) >= size:
         raise IndexError(f"positions must be from 0 to {size - 1}, got {positions.min()} to {positions.max()}")
 
 
 def digest(text: str | bytes) -> str:
-    """Return a short text that a fingerprint has in the place of a long one."""
     return blake2b(text.encode() if isinstance(text, str) else text, digest_size=6).hexdigest()
 
 
 def to_numbers(argument: str, numbers: object, kinds: str, called: str) -> NDArray[Any]:
-    """Return numbers of some NumPy kinds, at least one, as an array in one dimension, without a copy if they are one.
-
-    TypeError or ValueError if they are not. Messages call them so.
-    """
+    """Return numbers of some NumPy kinds, at least one, in one dimension, without a copy if they are an array."""
     try:
         found = np.asanyarray(numbers)
     except ValueError as error:
@@ -313,7 +308,7 @@ def _add_scrambled(
     side: int,
     rows: NDArray[np.uint64],
 ) -> None:
-    """Add to each number of `target` the scrambled one of `source`, modulo `side`. The rows are overwritten."""
+    """In place. The rows are overwritten."""
     work, spare = rows
     np.add(source, np.uint64(key), out=work)
     for shift, factor in ((30, _FIRST), (27, _SECOND)):

@@ -16,8 +16,6 @@ EMPTY = Ranges()
 
 
 class Sharing(NamedTuple):
-    """How the ranks share an epoch; see `EpochSampler`."""
-
     world_size: int
     batch_size: int
     drop_last: bool
@@ -57,7 +55,6 @@ class Plan:
         return not self._short or self.count(rank) > self.full_steps * self.sharing.batch_size
 
     def repeats(self, rank: int) -> int:
-        """Return how many of a rank's last items another rank takes too: 0 or 1."""
         start, stop = self._share(rank)
         return self.count(rank) - self.full_steps * self.sharing.batch_size - (stop - start) if self._short else 0
 
@@ -70,7 +67,6 @@ class Plan:
         return self.rest * rank // world_size, self.rest * (rank + 1) // world_size
 
     def dropped(self, rank: int) -> Ranges:
-        """Return the rank's part of the positions that `drop_last` leaves out."""
         if not (self.sharing.drop_last and self.rest):
             return EMPTY
         first = self.full_steps * self.sharing.world_size * self.sharing.batch_size
@@ -104,10 +100,7 @@ class Plan:
         return Ranges([(0, self.count(other) if over else min(turns, self.count(other)))])
 
     def taken(self, turns: Sequence[Ranges]) -> Ranges:
-        """Return the positions in the epoch that were delivered before or that the ranks have taken.
-
-        For each rank, `turns` are the items that it has taken, by their numbers among all that it takes.
-        """
+        """Return the positions that were delivered before or that the ranks have taken, each some of its turns."""
         world_size, size, _, _ = self.sharing
         full = self.full_steps * size
         # The steps that all ranks have completed are one range, however many there are.

@@ -113,7 +113,7 @@ class BudgetBatches:
         return KeyedPermutation(len(self) // self._group, seed=random_key(self._seed, -16, 0), epoch=epoch)
 
     def _sort_by_cost(self, cost: Cost) -> NDArray[np.int64]:
-        """Return the batches from the one that costs most to the one that costs least; equal ones in a random order."""
+        """From the one that costs most to the one that costs least; equal ones in a random order."""
         batches = np.diff(self._firsts)
         # The largest batch of a bucket stands for all of them.
         costs = -(-np.diff(self._starts) // batches) * self._longest
@@ -127,10 +127,7 @@ class BudgetBatches:
 def _make_buckets(
     padded: NDArray[np.int64], budget: int, max_padding: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut lengths in falling order into buckets of as many full batches as `max_padding` allows, at least one.
-
-    Return the bounds of the buckets, how many batches each has, and the longest length of each.
-    """
+    """Cut lengths in falling order into buckets of as many full batches as `max_padding` allows, at least one."""
     sums = np.concatenate([[0], np.cumsum(padded)])
     bounds, batches, longest = [0], [], []
     while (start := bounds[-1]) < padded.size:

@@ -112,7 +112,6 @@ class TokenTurns:
         return np.array(anchor.drawn, dtype=np.int64) + np.bincount(parts, minlength=len(self._lengths))
 
     def tokens(self, turn: int) -> list[int]:
-        """Return how many tokens each part has had before a turn."""
         anchor = self._find(turn)
         segment, count = self._segments(anchor), turn - anchor.first
         found = np.array(anchor.tokens, dtype=np.int64)
@@ -128,7 +127,6 @@ class TokenTurns:
         return self._anchors[bisect_right(self._anchors, (turn, np.inf)) - 1]
 
     def _find(self, turn: int) -> Anchor:
-        """Return the beginning of the segment that a turn is in."""
         while True:
             anchor = self.known_before(turn)
             following = self._segments(anchor).following
@@ -137,7 +135,6 @@ class TokenTurns:
             self.know(following)
 
     def know(self, anchor: Anchor) -> None:
-        """Note a place that this mix, also in an earlier run, has found."""
         with self._adding:
             # Another thread may have been here.
             place = bisect_left(self._anchors, anchor)
@@ -167,7 +164,6 @@ class TokenTurns:
     def _points_before(
         self, part: int, draw: int, tokens: int, limit: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the points of a part's next documents up to a limit, and their lengths."""
         weight = self._weights[part]
         # As many as there are on average, and some more.
         count = int(1.2 * self._rates[part] * max(limit - tokens / weight, 0)) + 16
@@ -216,7 +212,6 @@ class ItemTurns:
 
     @property
     def name(self) -> str:
-        """The proportions, as a text."""
         return ":".join(map(str, (self._slots // gcd(*self._slots.tolist())).tolist()))
 
     def take(self, turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -254,7 +249,6 @@ class ItemTurns:
 
 
 def _to_slots(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many draws of each round belong to each dataset."""
     if (weights == np.floor(weights)).all() and weights.sum() < 2**53:
         exact = weights.astype(np.int64)
         exact //= gcd(*exact.tolist())

@@ -108,11 +108,6 @@ class WeightedOrder(Order):
 
 
 def to_weights(argument: str, weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
-    """Return weights as an array. TypeError if they are not numbers.
-
-    ValueError if they are empty, not in one dimension or not `size`, if one is negative, infinite or NaN, or if all are
-    0.
-    """
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -130,7 +125,6 @@ def to_weights(argument: str, weights: object, size: int | None = None, of: str 
 
 
 def _to_fractions(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return numbers from 0 to 1, 1 excluded."""
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -12,7 +12,6 @@ from spdl._locate import warn_caller
 
 
 def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remedy: str) -> None:
-    """Warn of a rank that gets none of the `count` items, which messages call `called`. The remedy is a sentence."""
     warn_caller(f"Rank {rank} of {world_size} gets none of the {count} {called}. {remedy}")
 
 
@@ -21,10 +20,7 @@ MOST_RANKS = 1 << 20
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the rank of this process and the number of ranks, which are looked for if both are None.
-
-    TypeError if one is not an int. ValueError if only one is given or found, or if they do not fit each other.
-    """
+    """Return the rank of this process and the number of ranks, which are looked for if both are None."""
     if (rank is None) != (world_size is None):
         given, missing = ("rank", "world_size") if world_size is None else ("world_size", "rank")
         refuse(ValueError, missing, f"given together with `{given}`", None, "Leave out both to have them found.")
@@ -81,10 +77,6 @@ def _read_environment() -> tuple[int, int] | None:
 
 
 def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> range:
-    """Return one rank's part of `size` items, which messages call `unit`.
-
-    With `drop_last`, the last few items are left out, so that all ranks take the same number.
-    """
     rank, world_size = _check_rank(rank, world_size)
     if not drop_last:
         if rank >= size:
@@ -98,7 +90,6 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
 
 
 def warn_of_dropped(size: int, world_size: int, unit: str) -> None:
-    """Warn of the items that are left out of every pass, if any."""
     if dropped := size % world_size:
         warnings.warn(
             f"{size} {unit} cannot be shared equally by {world_size} ranks: the last {dropped} are left out of every "
@@ -114,8 +105,7 @@ _MOST_WORKERS = 1 << 20
 def find_part(rank: int | None, world_size: int | None, worker: int | None, num_workers: int | None) -> tuple[int, int]:
     """Return the number of this worker among the workers of all ranks, and how many they are.
 
-    Without a rank, `find_rank` looks for it; without a worker, PyTorch's DataLoader is asked. TypeError if one is not
-    an int; ValueError if only one of a pair is given, or if they do not fit each other.
+    Without a rank, `find_rank` looks for it; without a worker, PyTorch's DataLoader is asked.
     """
     rank, world_size = find_rank(rank, world_size)
     if (worker is None) != (num_workers is None):

@@ -427,11 +427,7 @@ class EpochBatchSampler:
 
 
 def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[MixedOrder, EpochState]:
-    """Return a mix as a state, of this mix or of an earlier stage, lets it continue, and how far it is.
-
-    `data` is the end of the sampler's fingerprint, which names the data. ValueError if the state is of a later stage,
-    or this one cannot continue exactly from an earlier one.
-    """
+    """Return a mix as a state, of this mix or of an earlier stage, lets it continue, and how far it is."""
     assert state.mix is not None
     try:
         saved = mix_stages.MixProgress.read(state.mix)

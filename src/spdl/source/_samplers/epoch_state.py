@@ -43,10 +43,7 @@ class EpochPass:
         return len(self._turns)
 
     def state(self, fingerprint: str, places: Ranges, former: EpochState | None = None) -> dict[str, Any]:
-        """Return the state of a consumer that has received the items at some places of the pass.
-
-        `former` is the state that the pass began from, if it may have been in another stage of a mix.
-        """
+        """Return the state of a consumer that has received some places of the pass, which the `former` state began."""
         received = self._received.union(*(self._turns.parts([(start, stop)]) for start, stop in places.runs))
         return write_state(
             EpochState(
@@ -82,7 +79,6 @@ class EpochPass:
         self.ended = True
 
     def iterate_batches(self, number: int) -> Iterator[list[int]]:
-        """Yield a list of indices for each step, from the pass's batch of a number on."""
         steps = self._steps()
         places = self.places_of_batches(Ranges([(0, number)]))
         together = makes_batches(self.order)
@@ -100,7 +96,6 @@ class EpochPass:
         self.ended = True
 
     def places_of_batches(self, numbers: Ranges) -> Ranges:
-        """Return the places of the items that the pass's batches of some numbers hold."""
         size = self.plan.sharing.batch_size
         steps = self._steps()
         found = []
@@ -113,7 +108,6 @@ class EpochPass:
         return len(self._steps())
 
     def _steps(self) -> Ranges:
-        """Return the steps of the plan that have items in this pass."""
         size = self.plan.sharing.batch_size
         return Ranges((start // size, (stop - 1) // size + 1) for start, stop in self._turns.runs)
 
@@ -140,14 +134,12 @@ def delivered_by_all(state: EpochState) -> Ranges:
 
 
 def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
-    """Return the pass that a state begins. ValueError if it is not the state of one rank."""
     if state.rank is None:
         raise ValueError("`state` must be one that state_dict() returned, not what merge_states() made of several.")
     return EpochPass(order, state.epoch, state.plan, state.rank, state.received, others_behind=state.others_behind)
 
 
 def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Ranges:
-    """Return the first places and some ranges as a set. TypeError or ValueError for others than ints up to `length`."""
     ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
     places = Ranges([(0, check_int("received", received, least=0)), *ranges])
     if places.stop > length:
@@ -248,7 +240,6 @@ class EpochState(NamedTuple):
 
 
 def write_state(state: EpochState) -> dict[str, Any]:
-    """Return the state as a dict of texts, numbers and lists of numbers."""
     written = {
         "kind": _KIND,
         "version": _VERSION,

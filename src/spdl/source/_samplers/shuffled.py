@@ -133,7 +133,7 @@ class _ShuffledPasses(Generic[T]):
 
     @property
     def iterate_from(self) -> Callable[[int], Iterator[T]]:
-        """Return the method that begins the next pass at a position, if `src` can begin at one."""
+        """The method that begins the next pass at a position, if `src` can begin at one."""
         src: Any = self._src
         if callable(getattr(type(src), "iterate_from", None)):
             return lambda position: self._iterate(lambda: src.iterate_from(position))
@@ -171,12 +171,6 @@ class _ShuffledPasses(Generic[T]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Make the next pass the one that was next when a state was taken.
-
-        Raises:
-            TypeError: If it is not a dict.
-            ValueError: If it is the state of something else, or of the order that the source had before any shuffle.
-        """
         if not isinstance(state, dict):
             refuse(TypeError, "state", "a dict that state_dict() returned", state)
         if state.get("kind") != _KIND or state.get("version") != _VERSION:
@@ -203,7 +197,6 @@ class _ShuffledPasses(Generic[T]):
 
 
 def shuffle_timed(src: IterableWithShuffle[T], seed: int) -> None:
-    """Shuffle, and log a warning if that takes long."""
     begin = time.perf_counter()
     src.shuffle(seed=seed)
     if (seconds := time.perf_counter() - begin) > _LONG:

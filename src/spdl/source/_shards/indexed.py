@@ -29,10 +29,7 @@ _VERSION = 1
 
 
 class Tree:
-    """The structure of a sample, as PyTorch has written it.
-
-    FormatError if it has other parts than dicts, lists and tuples, or is damaged.
-    """
+    """The structure of a sample, as PyTorch has written it: of dicts, lists and tuples."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -258,8 +255,8 @@ class Compression(NamedTuple):
 def open_packed(place: Place, packing: Compression | None) -> Callable[[int], bytes]:
     """Return a function that reads the content of a compressed file, some bytes at a time.
 
-    FormatError, now or while reading, if it is compressed by another method than `packing` says, not at all, or
-    damaged. Without `packing`, its first bytes say how it is compressed.
+    FormatError, now or while reading, if it is compressed otherwise or damaged. Without `packing`, its first bytes say
+    how it is compressed.
     """
     content = place.read()
     if packing is not None and packing.method in _UNMARKED:
@@ -287,10 +284,7 @@ _LARGEST = (1 << 32) - 1
 
 
 class IndexFile:
-    """The index of a folder, whose parts are checked when they are taken.
-
-    The folder is a path or URL, or one of the store. FormatError if the index is not a JSON object.
-    """
+    """The index of a folder, whose parts are checked when they are taken."""
 
     def __init__(self, folder: str | os.PathLike[str], store: Store | None) -> None:
         check_path("folder", folder)
@@ -303,14 +297,12 @@ class IndexFile:
         self.take(self.content, "index", dict)
 
     def take(self, value: Any, what: str, *kinds: type) -> Any:
-        """Return a value of the index if it is of one of some types."""
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise self.refuse(f"its {what} is {show(value)}, not of the type {names}")
         return value
 
     def count(self, value: Any, what: str) -> int:
-        """Return a number of samples or bytes of the index, which the table of a shard could say, too."""
         number: int = self.take(value, what, int)
         if not 0 <= number <= _LARGEST:
             raise self.refuse(f"its {what} is {show(number)}, and no shard has more than {_LARGEST} or fewer than none")
@@ -352,13 +344,7 @@ _AT_ONCE = 1 << 24
 class PackedShard(LazyShard[tuple[Contents, Offsets]]):
     """A file of samples: their number, where each begins and where the last ends, as uint32, and their bytes.
 
-    Args:
-        place: The place of the file.
-        count: How many samples the index says it has.
-        decode: Makes a record of the bytes of a sample.
-        cache: Keeps the content of files that are compressed; None if this one is not.
-        most: How many bytes its content may have when it is decompressed.
-        packing: How it is compressed, and how many bytes its content has by the index. None if the index does not say.
+    The cache keeps the content of a file that is compressed, of `most` bytes at the most; it is None for others.
     """
 
     def __init__(
@@ -383,7 +369,6 @@ class PackedShard(LazyShard[tuple[Contents, Offsets]]):
         return self._count
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
-        """Return records. FormatError if the file is damaged, or is not the one of the index."""
         records = []
         for number, piece in zip(numbers, self._pieces(numbers), strict=True):
             try:
@@ -434,7 +419,6 @@ class PackedShard(LazyShard[tuple[Contents, Offsets]]):
         return (whole, offsets), len(whole)
 
     def _bounded(self, size: int) -> int:
-        """Return how many bytes something becomes when it is decompressed, if the limit allows it."""
         if size > self._most:
             raise FormatError(
                 f"{self.place}: it becomes {size} bytes when it is decompressed, and `max_uncompressed_bytes` is "
@@ -464,7 +448,6 @@ def checked(shards: list[Shard]) -> list[Shard]:
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes. FormatError if there are fewer."""
     pieces = []
     while size > 0:
         piece = read(min(size, _AT_ONCE))  # Some make room for as many as they are asked for.

@@ -49,10 +49,7 @@ class Lines(NamedTuple):
 
 
 def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath) -> Lines:
-    """Return where the lines of a file lie, from what is kept of it or by reading all of it.
-
-    FormatError if it is compressed.
-    """
+    """Return where the lines of a file lie, from what is kept of it or by reading all of it."""
 
     def read() -> Mapping[str, Any]:
         return _read(place, contents, entry.size)._asdict()
@@ -87,7 +84,6 @@ def _read(place: Place, contents: Contents, size: int) -> Lines:
 
 
 def _find_solid(piece: memoryview, data: Any, begins: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which lines of a piece have something in them that is not blank."""
     # Almost all begin with a bracket, and a look at every byte would take ten times as long.
     firsts = data[np.minimum(begins, data.size - 1)]
     found: np.ndarray[Any, np.dtype[np.bool_]] = ~np.isin(firsts, list(_BLANK)) & (begins < data.size)
@@ -131,7 +127,6 @@ class JsonShard(LazyShard[tuple[Contents, Lines]]):
         return len(self._open()[1].starts)
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
-        """Return records. FormatError if a line is not a JSON object."""
         contents, lines = self._open()
         starts = lines.starts[numbers].tolist()
         texts = contents.read(starts, lines.lengths[numbers].tolist())
@@ -296,7 +291,7 @@ class StreamedJsonLines:
     def _lines_from(self, position: int, mark: tuple[int, ...] | None = None) -> LineReader:
         """Return an iterator over the lines from a record on.
 
-        It begins to read at the mark, which is of this record or an earlier one; without any, at the beginning.
+        It begins to read at the mark, which is not after that record.
         """
         begin = Mark() if mark is None else Mark(*mark)
         reader = LineReader(self._places, begin)

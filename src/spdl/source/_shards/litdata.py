@@ -49,7 +49,6 @@ _FILES = ("image", "audio", "video", "nifti", "mesh")
 
 
 def find_decoder(name: str) -> Decode | None:
-    """Return what decodes a format; None if it cannot be read. FormatError for an unknown type of arrays."""
     kind, _, code = name.partition(":")
     if kind in ("no_header_numpy", "no_header_tensor") and code.isascii() and code.isdigit():
         dtype = dtype_of(int(code), tensor=kind == "no_header_tensor")
@@ -60,7 +59,6 @@ def find_decoder(name: str) -> Decode | None:
 
 
 def dtype_of(code: int, *, tensor: bool) -> np.dtype[Any]:
-    """Return the type of arrays by its number. FormatError if it is not known."""
     known = _TENSORS if tensor else dict(enumerate(_ARRAYS))
     if code not in known:
         raise FormatError(f"{'tensors' if tensor else 'arrays'} of the type {code} are not read")
@@ -115,14 +113,8 @@ _ARROW_END = b"LDARW01\0"
 class LitDataChunk(PackedShard):
     """A chunk whose samples are read by their numbers.
 
-    Samples of single values alone, newer versions write as an Arrow file, for which pyarrow is needed.
-
-    Args:
-        place, count, decode: As for `PackedShard`.
-        cache: Keeps what was decompressed.
-        most: How many bytes the chunk, a frame or a sample may have when it is decompressed.
-        compressed: Whether the index says that it is compressed.
-        parts: How many parts a sample has.
+    Samples of single values alone, newer versions write as an Arrow file, for which pyarrow is needed. The cache keeps
+    what was decompressed: the chunk, frames or samples, each of `most` bytes at the most.
     """
 
     def __init__(
@@ -145,11 +137,6 @@ class LitDataChunk(PackedShard):
         self._are_open = False
 
     def read(self, numbers: list[int]) -> list[Any]:
-        """Return records.
-
-        FormatError if the chunk is damaged, or is not the one of the index; ImportError if pyarrow is needed and
-        missing.
-        """
         self._open()
         if not self._is_arrow:
             return super().read(numbers)

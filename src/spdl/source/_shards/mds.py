@@ -45,7 +45,6 @@ _WIDTHS = ("u1", "<u2", "<u4", "<u8")
 
 
 def find_decoder(encoding: str) -> Decode | None:
-    """Return what decodes an encoding by its name; None if none can be read."""
     if encoding in _DECODERS:
         return _DECODERS[encoding]
     if match := _NUMBERS.fullmatch(encoding):
@@ -165,7 +164,6 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
 
 
 def list_shards(index: IndexFile, cache: ByteCache, most: int) -> list[PackedShard]:
-    """Return the shards of an index, each of `most` bytes when decompressed. FormatError if one cannot be read."""
     shards = index.take(index.content.get("shards"), "'shards'", list)
     return checked([_shard(index, each, cache, most) for each in shards])
 

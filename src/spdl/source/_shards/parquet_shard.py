@@ -58,8 +58,6 @@ def _named(what: str, damaged: str, unsupported: str) -> Iterator[None]:
 
 
 class RowGroups(NamedTuple):
-    """Row groups of a file that follow each other, which are read together."""
-
     shard: ParquetShard
     groups: list[int]
     stored: int
@@ -69,8 +67,6 @@ class RowGroups(NamedTuple):
 
 
 class RowSlice(NamedTuple):
-    """Rows of a file that follow each other, as a table of pyarrow."""
-
     shard: ParquetShard
     first: int
     """The number of the first row in the file."""
@@ -80,12 +76,7 @@ class RowSlice(NamedTuple):
 class ParquetShard:
     """A Parquet file whose rows are read by their numbers. Its footer is read when it is first asked for something.
 
-    Args:
-        place: The place of the file.
-        columns: The names of the columns to read; None reads all.
-        cache: Keeps row groups that were read.
-        filters: An expression of pyarrow that its rows have to fulfil, or None.
-        argument: The user's argument that names the columns.
+    Messages call the user's argument that names the columns `argument`.
     """
 
     def __init__(
@@ -156,7 +147,6 @@ class ParquetShard:
             self._check_names(self._metadata.schema.to_arrow_schema().names)
 
     def read_group(self, group: int) -> Any:
-        """Return the rows of a row group as a table. FormatError if the file is damaged."""
         return self.fetch(RowGroups(self, [group], 0, 0))().table
 
     def as_codes(self, names: list[str]) -> None:
@@ -189,7 +179,6 @@ class ParquetShard:
         return found
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
-        """Return rows as dicts. FormatError if the file is damaged."""
         records: list[dict[str, Any]] = [{}] * len(numbers)
         for group, (places, rows) in self.grouped(numbers).items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
@@ -199,10 +188,7 @@ class ParquetShard:
         return records
 
     def to_records(self, rows: RowSlice) -> list[dict[str, Any]]:
-        """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
-
-        FormatError if a value has no Python equivalent, such as text that is not UTF-8.
-        """
+        """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes."""
         try:
             records: list[dict[str, Any]] = rows.table.to_pylist()
         except (ValueError, OverflowError) as error:
@@ -403,7 +389,6 @@ _ACCEPTED = "an expression of pyarrow, or a list of tuples such as ('age', '>', 
 
 
 def to_expression(filters: Any) -> Any:
-    """Return filters as an expression of pyarrow. TypeError or ValueError if they are invalid."""
     import pyarrow.compute as pc  # noqa: PLC0415 - an optional dependency.
     from pyarrow.parquet import filters_to_expression  # noqa: PLC0415
 
@@ -418,7 +403,6 @@ def to_expression(filters: Any) -> Any:
 
 
 def check_filters(filters: Any, schema: Any, name: str) -> None:
-    """Raise ValueError if a file with this schema cannot be filtered so."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
     try:
@@ -432,10 +416,7 @@ def check_filters(filters: Any, schema: Any, name: str) -> None:
 def choose_rows(
     source: Any, filters: Any, schema: Any, sizes: list[int]
 ) -> tuple[list[int], dict[int, NDArray[np.uint32]]]:
-    """Return how many rows of each row group fulfil a condition; and the numbers of these rows, unless all do.
-
-    `sizes` are how many rows each row group has.
-    """
+    """Return how many rows of each row group fulfil a condition; and the numbers of these rows, unless all do."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
     from pyarrow import dataset  # noqa: PLC0415
 

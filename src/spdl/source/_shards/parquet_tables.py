@@ -65,11 +65,7 @@ def decoded_sizes(shards: Sequence[ParquetShard]) -> list[int]:
 def group_tables(
     shards: Sequence[ParquetShard], convert: Convert, most: int, make_room: MakeRoom = lambda _: None
 ) -> GroupTables:
-    """Return the rows of some files by their positions.
-
-    `convert` is called with the table of each row group and memory for its rows, which `make_room` returns; see
-    `GroupTables`. Its results are kept, up to `most` bytes.
-    """
+    """Return the rows of some files by their positions, as `convert` makes them of the table of each row group."""
     places = _places(shards)
     schema = plain_schema(shards[0].schema)
 
@@ -103,7 +99,6 @@ def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> 
 
 
 def cast_table(table: Any, schema: Any) -> Any:
-    """Return a table whose columns have the types of a schema. Columns that have them stay unchanged."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
     columns = [
@@ -128,10 +123,7 @@ def _decoded_size(shard: ParquetShard, group: int) -> int:
 def open_columns(
     files: ParquetFiles, codes: list[str], convert: Convert, most: int, make_room: MakeRoom
 ) -> GroupTables:
-    """Return the rows of some files by their positions, as `group_tables`, with some columns as dictionaries.
-
-    The files are for this caller alone. The threads that ask for rows decode them.
-    """
+    """As `group_tables`, with some columns as dictionaries, of files that are for this caller alone."""
     for shard in files._shards:  # noqa: SLF001 - as all here, on its behalf.
         shard.as_codes(codes)
     return group_tables(files._shards, convert, most, make_room)  # noqa: SLF001
@@ -142,10 +134,7 @@ def sizes_of(files: ParquetFiles) -> list[int]:
 
 
 def distinct_values(files: ParquetFiles, name: str, type_: Any) -> Any:
-    """Return the values of a column in the order in which they come first, without nulls.
-
-    The column has text or dictionaries, or lists of these. `type_` is the type of the values.
-    """
+    """Return the values of a column in the order in which they come first, without nulls."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
     found = pa.array([], type_)

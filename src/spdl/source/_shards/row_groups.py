@@ -51,7 +51,6 @@ class _Window:
         self.is_done = False
 
     def help(self, most: int) -> None:
-        """Decode some of the groups that no other thread has begun."""
         for _ in range(most):
             try:
                 group = self._waiting.popleft()
@@ -128,14 +127,9 @@ class GroupTables:
     """Rows of row groups by their positions. Several threads may use it at once.
 
     Groups that are needed together are joined to one table, from which all their rows are taken at once: this costs a
-    fifth of taking them from each group. Each group is in one table only.
-
-    Args:
-        decode: Returns the table of a group, by its number. A column of it may lie in the memory that it gets.
-        rows: How many rows each group has, at least 1.
-        sizes: About how many bytes each takes when it is decoded.
-        most: How many bytes of tables are kept. Those in use may have more.
-        make_room: Returns memory for a number of rows, so that a column need not be copied to join it; or None.
+    fifth of taking them from each group. Each group is in one table only. Up to `most` bytes of tables are kept; those
+    in use may have more. `make_room` returns memory for a number of rows, in which `decode` may put a column, so that
+    it need not be copied to join it.
     """
 
     def __init__(
@@ -217,11 +211,8 @@ class GroupTables:
     ) -> None:
         """Decode a part of what will be needed next, if there is room for it beside what is needed before.
 
-        Args:
-            past: Positions that other threads may be asking for.
-            coming: Positions that will be asked for, in their order. A sample of both will do.
-            near: Returns positions that will be asked for from one of these on, by its place in `coming`.
-            steps: By that many calls they are decoded.
+        Other threads may be asking for `past`. `coming` may be a sample; `near` returns all that follows one of its
+        places. By so many `steps` they are decoded.
         """
         groups = self._groups_of(coming).tolist()
         place = next((place for place, group in enumerate(groups) if group not in self._owners), None)
@@ -441,7 +432,6 @@ def _take_records(array: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def _take_lists(array: Any, rows: NDArray[np.int64]) -> Any | None:
-    """Return some lists; None if they are too many or their values are not plain."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
 
     values = array.values

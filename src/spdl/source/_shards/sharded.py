@@ -64,10 +64,7 @@ class MappedContents:
 
 
 def open_contents(place: Place, entry: Entry | None = None) -> Contents:
-    """Open the file at a place; from a store in a version, or else in the one that is read first.
-
-    FormatError if it is a pipe, a socket or a device.
-    """
+    """Open the file at a place; from a store in a version, or else in the one that is read first."""
     return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)
 
 
@@ -143,11 +140,7 @@ def leave_out(
 ) -> list[ShardFailure]:
     """Return the record of files that are left out, and log it. FormatError if there are more than may be, or no other.
 
-    Args:
-        called: The messages' word for the files.
-        failed: The path of each, and why it cannot be read.
-        count: How many files there are, with these.
-        limit: How many may be left out, or which share of them. A negative number is no limit.
+    A negative limit is none. Messages call the files `called`.
     """
     failures = [ShardFailure(path, Defect.of(error).reason) for path, error in failed]
     share = is_fraction(limit)

@@ -88,8 +88,7 @@ class TarParts(dict[str, Any]):
 def find_members(place: Place, cache: CachePath, entry: Entry | None) -> tuple[Contents, TarIndex]:
     """Open an archive and return where its members lie, from what is kept of it or by its headers.
 
-    From a store, it has to be the version `entry` if there is one, and the folder `cache` keeps its index. FormatError
-    if this is not a tar archive, is damaged, or is in a store and has changed.
+    From a store, it has to be the version `entry` if there is one, and the folder `cache` keeps its index.
     """
     if place.store is not None:
         archive = OneVersion(place.store, place.path, entry)
@@ -109,7 +108,7 @@ _FIELDS = 4
 
 
 def read_dali_index(place: Place) -> TarIndex:
-    """Return the members that an index file lists. FormatError if it is of another version, or damaged.
+    """Return the members that an index file lists.
 
     Its first line is ``v1.2`` and the number of samples. Each further line is a sample: for each of its members the
     extension, the position and the size of the content, and the name.
@@ -157,10 +156,7 @@ _MOST_ARCHIVES = 1_000_000
 
 
 def read_wids_index(place: Place) -> list[tuple[Place, int]]:
-    """Return the archives that a list names, and how many samples each has. FormatError if it is something else.
-
-    Names lead below the folder of the list; see `Place.below`.
-    """
+    """Return the archives that a list names, below its folder, and how many samples each has."""
     description: Any = place.read_json()
     listed = description.get("shardlist") if isinstance(description, dict) else description
     if not isinstance(listed, list):
@@ -187,11 +183,7 @@ def _read_shard(place: Place, shard: Any) -> list[tuple[str, int]]:
 
 
 class TarShard(LazyShard[tuple[Contents, SampleIndex, TarIndex]]):
-    """A tar archive whose samples are read by their positions.
-
-    It has an index in DALI's format, or finds one that the folder `cache` keeps if the archive is in a store. `count`
-    is how many samples it has, if that is known already.
-    """
+    """A tar archive whose samples are read by their positions: by an index of DALI's, of ours, or of a cache."""
 
     def __init__(self, place: Place, index: Place | None, count: int | None, cache: CachePath) -> None:
         super().__init__(place)
@@ -207,21 +199,16 @@ class TarShard(LazyShard[tuple[Contents, SampleIndex, TarIndex]]):
         return len(self._open()[1]) if self._count is None else self._count
 
     def locate(self, number: int) -> TarSample:
-        """Return the place of a sample. FormatError if it has a part twice."""
         return self._sample(self._open()[1], number)
 
     def name(self, number: int) -> str:
-        """Return how messages call a sample: its archive and its key."""
         try:
             return f"{self.place.path}/{self.locate(number).key}"
         except (FormatError, OSError):
             return f"{self.place.path}, sample {number}"
 
     def read(self, numbers: list[int]) -> list[TarParts]:
-        """Return samples: views of their parts by name, and their keys.
-
-        FormatError if a sample has a part twice; a `ChangedError` if the archive is not the one that was indexed.
-        """
+        """Return samples: views of their parts by name, and their keys. ChangedError if the archive has changed."""
         archive, index, members = self._open()
         samples = [self._sample(index, number) for number in numbers]
         # From the first header on, so that one request brings all parts, and what shows that they are these.
@@ -273,10 +260,7 @@ class TarShard(LazyShard[tuple[Contents, SampleIndex, TarIndex]]):
         return archive, samples, members
 
     def _refuse_unless_sure(self, member: TarMember, archive: Contents, index: TarIndex) -> None:
-        """Raise ChangedError for a member whose header is not as most are, unless it is where all headers lead to.
-
-        It is another archive than the one that was indexed.
-        """
+        """Raise ChangedError for a member whose header is not as most are, unless it is where all headers lead to."""
         if self._index is None and isinstance(archive, MappedContents):
             if is_index_of(index, archive.whole()):
                 self._unsure = False

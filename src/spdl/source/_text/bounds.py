@@ -122,11 +122,11 @@ class Edges(Bounds):
         return int(self._edges[number])
 
     def _at(self, numbers: Integers) -> Integers:
-        """Return edges by their numbers, as a new array."""
+        """As a new array."""
         return self._edges[numbers].astype(np.int64)
 
     def _between(self, first: int, last: int) -> Integers:
-        """Return the edges from one to another, both included."""
+        """Both included."""
         return self._edges[first : last + 1].astype(np.int64)
 
 

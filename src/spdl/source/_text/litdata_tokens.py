@@ -20,10 +20,6 @@ _WORD = 4
 
 
 def litdata_shards(index: IndexFile, options: Options) -> list[TokenShard]:
-    """Return the chunks of an index.
-
-    FormatError if they are of another kind, are compressed or encrypted, or the index is damaged.
-    """
     config = index.take(index.content.get("config"), "'config'", dict)
     # The first versions did not say it.
     loader = index.take(config.get("item_loader", _LOADER), "'item_loader'", str)

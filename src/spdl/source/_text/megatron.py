@@ -117,10 +117,6 @@ class Sequences(Edges):
 
 
 def load_megatron(files: Parts, place: Place, index: Place, options: Options) -> Flat:
-    """Open a ``.bin`` file and its ``.idx``.
-
-    FormatError if the index is of another format or version, is damaged, does not fit the file, or has modes.
-    """
     listed = files.open(index)
     view = listed.whole()
     if bytes(view[: len(MAGIC)]) != MAGIC:

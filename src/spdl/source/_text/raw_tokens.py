@@ -41,10 +41,7 @@ _MORE = 1 << 16
 
 
 def load_raw(files: Parts, place: Place, options: Options) -> Flat:
-    """Open a ``.bin`` or ``.npy`` file: of Megatron if an ``.idx`` lies beside it, else by its first bytes.
-
-    FormatError if it is damaged, or neither it nor the user says which type its tokens have.
-    """
+    """Open a ``.bin`` or ``.npy`` file: of Megatron if an ``.idx`` lies beside it, else by its first bytes."""
     index = _beside(place, ".bin", ".idx")
     if index is not None and is_there(index):
         return load_megatron(files, place, index, options)
@@ -70,7 +67,6 @@ def load_raw(files: Parts, place: Place, options: Options) -> Flat:
 
 
 def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
-    """Open a ``.ds`` file and its ``.ds.index``. FormatError if they are damaged, or do not fit each other."""
     index = place._replace(path=f"{place.path}.index")
     file = files.open(place)
     if not is_there(index):
@@ -169,7 +165,6 @@ def _find(flat: Flat, token: int, *, begins: bool) -> Mapping[str, Any]:
 
 
 def _read_bounds(place: Place, content: memoryview, size: int) -> Mapping[str, Any]:
-    """Return the bounds of documents that a table in gzip lists: a start, an end and other columns."""
     starts, stops = array("q"), array("q")
     try:
         # Python takes nothing at all for a compressed file without content.

@@ -34,7 +34,7 @@ class ColumnShard(TokenShard):
 
     @abc.abstractmethod
     def _read(self, numbers: list[int]) -> list[Tokens]:
-        """Return whole documents."""
+        """Whole documents."""
 
     def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
         found = self._read(numbers)
@@ -57,10 +57,7 @@ class ColumnShard(TokenShard):
 
 
 class ArrowLists:
-    """The lists of integers of a chunked column of pyarrow, as NumPy arrays of Arrow's memory.
-
-    FormatError, which calls the column `where`, if it has other values, or nulls, or is damaged.
-    """
+    """The lists of integers of a chunked column of pyarrow, as NumPy arrays of Arrow's memory."""
 
     def __init__(self, where: str, column: Any) -> None:
         self._chunks = [_lists(where, chunk) for chunk in column.chunks]
@@ -85,7 +82,6 @@ class ArrowLists:
 
 
 def dtype_of(where: str, kind: Any) -> np.dtype[Any]:
-    """Return the type of the ids in lists of an Arrow type. FormatError if it is not one of lists of integers."""
     arrow, _ = import_arrow("Reading token ids from Parquet and Arrow files")
     types = arrow.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):

@@ -42,10 +42,6 @@ class Options(NamedTuple):
     cache: CachePath
 
     def checked(self, place: Place, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the type of the ids of a file.
-
-        FormatError if it is not one of numbers, or ids of a vocabulary cannot be of it.
-        """
         if dtype.kind not in "iuf" or dtype.byteorder == ">":
             raise FormatError(f"{place}: its tokens are {dtype.str!r}, and numbers in little-endian order are read")
         if self.vocab_size is not None and dtype.kind == "f":
@@ -53,7 +49,6 @@ class Options(NamedTuple):
         return dtype
 
     def check_ids(self, place: Place, where: str, ids: Tokens) -> None:
-        """Raise FormatError if an id is not in the vocabulary. The message says where the ids are in the file."""
         if self.vocab_size is None or not ids.size:
             return
         for wrong in (int(ids.max()), int(ids.min()) if ids.dtype.kind == "i" else 0):
@@ -86,10 +81,7 @@ class Parts:
         self._stored: dict[str, OneVersion] = {}
 
     def open(self, place: Place) -> File:
-        """Open a file in the version that it had the first time. ChangedError if it has another one now.
-
-        FormatError if it is a pipe, a socket or a device.
-        """
+        """Open a file in the version that it had the first time. ChangedError if it has another one now."""
         known = self._entries.get(place.path)
         if place.store is not None:
             stored = self._stored[place.path] = OneVersion(place.store, place.path, known)
@@ -129,10 +121,7 @@ class Flat(NamedTuple):
 
     @staticmethod
     def of(file: File, dtype: np.dtype[Any], options: Options, skip: int = 0) -> Flat:
-        """Return the tokens from a byte to the end, without their bounds.
-
-        FormatError if the last token is cut off, or `Options.checked` refuses the type.
-        """
+        """Return the tokens from a byte to the end, without their bounds."""
         dtype = options.checked(file.place, dtype)
         size, rest = divmod(file.entry.size - skip, dtype.itemsize)
         if rest or size < 0:
@@ -147,7 +136,7 @@ class Flat(NamedTuple):
         return Flat(file.contents, dtype, skip, size, tokens, _NONE)
 
     def bounded(self, index: File, bounds: Bounds, options: Options) -> Flat:
-        """Return the tokens with the bounds of their documents, which are checked. FormatError if they are invalid.
+        """Return the tokens with the bounds of their documents, which are checked.
 
         A cache keeps which version of a large index was checked: the file that the bounds are from.
         """
@@ -176,7 +165,7 @@ class Flat(NamedTuple):
 
 
 def as_tokens(content: memoryview, dtype: np.dtype[Any]) -> Tokens:
-    """Return a read-only view."""
+    """Read-only."""
     tokens = np.frombuffer(content, dtype) if len(content) else np.empty(0, dtype)
     tokens.setflags(write=False)
     return tokens
@@ -206,11 +195,7 @@ class TokenShard(abc.ABC):
 
     @abc.abstractmethod
     def read(self, numbers: list[int], within: Cuts | None = None) -> list[Tokens]:
-        """Return documents, or parts of them, as read-only arrays.
-
-        FormatError if the file is damaged, or an id is not in the vocabulary; IndexError if a document has no such
-        part.
-        """
+        """Return documents, or parts of them, as read-only arrays."""
 
     def blocks(self) -> list[int]:
         return [len(self)]
@@ -228,7 +213,6 @@ class TokenShard(abc.ABC):
         raise NotImplementedError
 
     def cut(self, numbers: list[int], lengths: Integers, within: Cuts) -> Cuts:
-        """Return where parts begin in their documents, and their lengths. IndexError if a document has no such part."""
         starts, stops = within
         wrong = np.flatnonzero((starts < 0) | (stops < starts) | (stops > lengths))
         if wrong.size:
@@ -240,7 +224,6 @@ class TokenShard(abc.ABC):
         return starts, stops - starts
 
     def check_ids(self, numbers: list[int], found: list[Tokens]) -> list[Tokens]:
-        """Return documents whose ids are in the vocabulary. FormatError if one is not."""
         if self.options.vocab_size is not None:
             for number, ids in zip(numbers, found, strict=True):
                 self.options.check_ids(self.place, f"document {number}", ids)
@@ -248,8 +231,6 @@ class TokenShard(abc.ABC):
 
 
 class FlatShard(TokenShard, LazyShard[Flat]):
-    """A file whose tokens follow each other."""
-
     def __init__(self, place: Place, options: Options, load: Callable[[Parts, Place, Options], Flat]) -> None:
         LazyShard.__init__(self, place)
         super().__init__(place, options)
