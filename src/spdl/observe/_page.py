@@ -53,11 +53,7 @@ class PageError(ValueError):
 
 
 def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
-    """Return what the head of a page says, and where everything is in a page of this size.
-
-    Raises:
-        PageError: If it is not a page of this version, or damaged.
-    """
+    """Return what the head of a page says, and where everything is in a page of this size, or raise a PageError."""
     if len(head) < HEAD.size:
         raise PageError("the file is too short for a page")
     magic, version, crc, length, written_size = HEAD.unpack_from(head)

@@ -66,11 +66,7 @@ _PY_SPY_SECONDS = 30
 
 
 def by_py_spy(pid: int) -> list[ThreadStack]:
-    """Return the stacks of a process. It is paused for some milliseconds.
-
-    Raises:
-        NoStacksError: If py-spy is not there, or cannot do it.
-    """
+    """Return the stacks of a process, which is paused for some milliseconds, or raise a NoStacksError."""
     beside = Path(sys.executable).with_name("py-spy")
     command = str(beside) if beside.exists() else shutil.which("py-spy")
     if command is None:
@@ -113,8 +109,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
 def by_signal(pid: int, folder: Path | None = None) -> list[ThreadStack]:
     """Return the stacks of a process that has called `enable_stacks`. It works while the process hangs.
 
-    Raises:
-        NoStacksError: If it has not called it, or does not answer.
+    Raises a NoStacksError if it has not called it, or does not answer.
     """
     folder = page_folder() if folder is None else folder
     try:
@@ -192,11 +187,7 @@ def _parse(answer: bytes) -> list[ThreadStack]:
 
 
 def read_stacks(pid: int) -> tuple[str, list[ThreadStack]]:
-    """Return how the stacks of a process were read, and the stacks.
-
-    Raises:
-        NoStacksError: If that is not possible; it says what is missing.
-    """
+    """Return how the stacks of a process were read, and the stacks. A NoStacksError says what is missing."""
     reasons = []
     for name, read in (("py-spy", by_py_spy), ("signal", by_signal)):
         try:

@@ -27,11 +27,7 @@ def begin_at(pipeline: Pipeline[Any], epoch: int, *, resumed: bool) -> None:
 
 
 def take(items: PipelineIterator[T]) -> tuple[Any, T]:
-    """Return the next item with its root. It counts as received only when that is acknowledged.
-
-    Raises:
-        StopIteration, TimeoutError, PipelineFailure: As ``next`` raises them.
-    """
+    """Return the next item with its root, or raise as ``next``. It counts as received when that is acknowledged."""
     return items._take()  # noqa: SLF001
 
 
@@ -112,9 +108,7 @@ class NamedResults:
     def read(self, give_up: Callable[[], bool], deadline: float = inf) -> NamedResult | None:
         """Return the next result, or the end of a pass; None if it was given up, or the pipeline has stopped.
 
-        Args:
-            give_up: Returns whether to wait no longer. The code that changes that calls `wake`.
-            deadline: When to give up anyhow, as `time.monotonic` tells it.
+        The code that changes what `give_up` returns calls `wake`. The deadline is one of `time.monotonic`.
         """
         entries = self._engine.sink.entries
         while True:

@@ -186,8 +186,7 @@ NOTHING = _Nothing()
 def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]:
     """The context manager that a hook's or queue's ``stage_hook`` returns, not yet entered.
 
-    Raises:
-        ValueError: If it is not a context manager, for example since the decorator was forgotten.
+    Raises a ValueError if it is not one, for example since the decorator was forgotten.
     """
     context: Any = getattr(owner, method)()
     if hasattr(context, "__aenter__") and hasattr(context, "__aexit__"):

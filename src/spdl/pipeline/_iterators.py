@@ -86,8 +86,7 @@ def _announce_room(engine: Engine) -> None:
 def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
     """Wait until the sink may hold an entry or the gate, a lock that was taken, is opened; return False at the end.
 
-    Raises:
-        TimeoutError: At the deadline, as `time.monotonic` tells it.
+    Raises a TimeoutError at the deadline, as `time.monotonic` tells it.
     """
     if gate is None:
         gate = Lock()

@@ -141,12 +141,7 @@ def measure(
     most_outputs: int,
     on_failure: OnFailure | None = None,
 ) -> Measurement:
-    """Run a stage alone on one item at least; not a fork.
-
-    Raises:
-        PipelineFailure: If the whole stage failed: its aggregator raised, or its op raised something other than an
-            Exception.
-    """
+    """Run a stage alone on one item at least; not a fork. Raises a PipelineFailure if the whole stage failed."""
     feed = RepeatedItems(items, concurrency, TimesOfNewThreads(), repeat=repeat)
     pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency, on_failure)], concurrency)
     engine = pipeline._engine  # noqa: SLF001 - the public statistics would be too slow to read while it runs.

@@ -40,11 +40,8 @@ class Pace(NamedTuple):
     """How the progress of a pipeline is measured.
 
     The work of the stages is added up, and an item of each counts as much as its ops usually take. So a step that only
-    lets one stage take the cores from another shows as no progress.
-
-    Attributes:
-        finest: The stage that is done with the most items: it shows soonest whether a window is long enough.
-        weights: The weight of an item of each stage.
+    lets one stage take the cores from another shows as no progress. The ``finest`` stage is done with the most items:
+    it shows soonest whether a window is long enough.
     """
 
     finest: int

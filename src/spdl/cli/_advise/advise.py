@@ -36,11 +36,7 @@ _WIDEST = 80
 
 
 def advise(options: Namespace) -> int:
-    """Run the job, print a page on stderr, and return the job's exit status.
-
-    Raises:
-        CommandError: The job is missing or cannot be run, or the file for the figures cannot be written.
-    """
+    """Run the job, print a page on stderr, and return the job's exit status."""
     command = options.job[1:] if options.job[:1] == ["--"] else options.job
     if not command:
         raise CommandError("no job is given. Write its command after two dashes: spdl advise -- python train.py")

@@ -111,11 +111,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def check_writable(file: Path | None) -> None:
-    """Check that figures can be written to a file, before anything is measured.
-
-    Raises:
-        CommandError: They cannot.
-    """
+    """Check that figures can be written to a file, before anything is measured."""
     if file is None or file == STANDARD_OUTPUT:
         return
     place = file if file.exists() else file.absolute().parent

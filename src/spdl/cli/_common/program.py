@@ -22,9 +22,6 @@ def run_program(
     """Run a program with more in its environment, and return its exit status as shells report it.
 
     Signals of these names are passed on to it. `stdout` is a file descriptor that takes the place of its output.
-
-    Raises:
-        CommandError: It cannot be run.
     """
     try:
         process = subprocess.Popen(words, env=os.environ | environment, stdout=stdout)

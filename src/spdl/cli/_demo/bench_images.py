@@ -28,12 +28,7 @@ FAILURES_SHOWN = 5
 
 
 def bench_images(options: Namespace) -> int:
-    """Load a folder's images for some seconds, show where the time goes, compare, and write the reports.
-
-    Raises:
-        CommandError: The folder holds no image that loads, an output cannot be written, the batches do not fit into
-            memory, or the pipeline failed.
-    """
+    """Load a folder's images for some seconds, show where the time goes, compare, and write the reports."""
     console = console_beside(options.json)
     folder: Path = options.folder
     paths = list_images(folder)
@@ -155,9 +150,5 @@ def _write_chart(file: Path, comparison: Comparison, console: Console) -> None:
 
 
 def demo(options: Namespace) -> int:
-    """Make the folder of photos if it does not exist yet, and run `spdl bench images` on it.
-
-    Raises:
-        CommandError: Pillow is missing, the photos cannot be fetched, or `bench_images` raises it.
-    """
+    """Make the folder of photos if it does not exist yet, and run `spdl bench images` on it."""
     return bench_images(Namespace(**{**vars(options), "folder": demo_photos(console_beside(options.json))}))

@@ -66,9 +66,6 @@ def compare(
 
     A peer that cannot be installed or run is absent. After Ctrl-C, the rounds so far are kept. If `workers` is None,
     each is tried at 1, 2, 4 and 8 and runs at its best number.
-
-    Raises:
-        CommandError: Our own turn failed.
     """
     contest = _Contest(work, console)
     try:
@@ -263,11 +260,7 @@ OTHERS = "#9aa5b1"
 
 
 def draw_chart(comparison: Comparison, title: str) -> bytes:
-    """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and return it as PNG.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-    """
+    """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and return it as PNG."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - the demo does without a chart.
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - as above.
 

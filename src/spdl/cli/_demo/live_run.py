@@ -162,11 +162,7 @@ class LiveRun:
 
 
 def live_run(work: ImageWork, *, workers: int, seconds: float, console: Console) -> LiveRun:
-    """Load the images for some seconds and show where the time goes. Ctrl-C ends it early and keeps the measurements.
-
-    Raises:
-        CommandError: The pipeline failed.
-    """
+    """Load the images for some seconds and show where the time goes. Ctrl-C ends it early and keeps the figures."""
     load = LoadImages(work.size)
     pipeline = images_pipeline(passes_over_folder(work.paths, work.batch_size, seconds, load), load, workers)
     images = batches = 0

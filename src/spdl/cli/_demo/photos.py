@@ -25,11 +25,7 @@ SUFFIXES = frozenset(f".{kind}" for kind in KINDS.split())
 
 
 def list_images(folder: Path) -> list[str]:
-    """Return the paths of the images below `folder`, sorted so that every loader reads them in the same order.
-
-    Raises:
-        CommandError: The folder is missing, is not a folder, cannot be read or holds no image.
-    """
+    """Return the paths of the images below `folder`, sorted so that every loader reads them in the same order."""
     if not folder.exists():
         raise CommandError(f"{folder} does not exist: give a folder that holds images, or run `spdl demo`.")
     if not folder.is_dir():
@@ -96,11 +92,7 @@ ORIGINALS = (
 
 
 def demo_photos(console: Console) -> Path:
-    """Return the folder of photos. It is made on the first call (a download of about 25 MB) and reused later.
-
-    Raises:
-        CommandError: Pillow is missing, the photos cannot be fetched, or the cache cannot be written to.
-    """
+    """Return the folder of photos. It is made on the first call (a download of about 25 MB) and reused later."""
     folder = cache_folder() / f"demo-photos-{VERSION}"
     if folder.exists():
         return folder

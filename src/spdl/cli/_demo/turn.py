@@ -52,12 +52,7 @@ def own_environment() -> Environment:
 
 
 def torch_environment(console: Console, *, install: bool) -> Environment:
-    """Return an environment with PyTorch and Pillow: the current one if it has them, else a separate one.
-
-    Raises:
-        PeerUnavailable: PyTorch is missing and shall not be installed, or cannot be, or only with gigabytes of CUDA
-            libraries.
-    """
+    """Return an environment with PyTorch and Pillow: the current one if it has them, else a separate one."""
     label = "PyTorch DataLoader"
     if find_spec("torch") and find_spec("PIL"):
         return Environment("torch", label, "process", (sys.executable, "-P"))
@@ -67,11 +62,7 @@ def torch_environment(console: Console, *, install: bool) -> Environment:
 
 
 def reference_environment(console: Console) -> Environment:
-    """Return an environment with the released reference. It is a separate one, as both packages have the same modules.
-
-    Raises:
-        PeerUnavailable: The reference cannot be installed.
-    """
+    """Return an environment with the released reference: a separate one, as both packages have the same modules."""
     # Isolated, because a PYTHONPATH that leads to our modules would run ours under the reference's name.
     python = made_environment("reference", REFERENCE, console)
     return Environment("reference", "spdl 0.8.0", "thread", (str(python), "-I"))
@@ -88,10 +79,8 @@ def made_environment(
     """Return the interpreter of a named environment in the cache. Make it if it is missing, outdated or half-made.
 
     The requirements name the contender first; if they change, the environment is made again. `install` installs them,
-    if this takes more than pip alone. With a refusal, a missing environment is not made.
-
-    Raises:
-        PeerUnavailable: The environment cannot or shall not be made.
+    if this takes more than pip alone. With a refusal, a missing environment is not made. All that prevents it is a
+    PeerUnavailable.
     """
     folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / "bin" / "python"
@@ -120,11 +109,7 @@ def install_all(python: Path, requirements: Sequence[str]) -> None:
 
 
 def install_torch(python: Path, requirements: Sequence[str]) -> None:
-    """Let pip install PyTorch and the other requirements for that interpreter, unless this would bring CUDA along.
-
-    Raises:
-        PeerUnavailable: It would bring CUDA. The message says how to get a build for CPUs.
-    """
+    """Let pip install PyTorch and the other requirements for that interpreter, unless this would bring CUDA along."""
     report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *requirements)
     names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
     if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
@@ -168,8 +153,7 @@ class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an
 def take_turn(environment: Environment, work: ImageWork, *, workers: int, seconds: float) -> Turn:
     """Run a contender once. After these seconds it begins no new batches, and finishes those begun.
 
-    Raises:
-        TurnFailed: The contender failed, delivered nothing or exceeded its time.
+    Raises a TurnFailed if it failed, delivered nothing or exceeded its time.
     """
     with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as said, TemporaryFile() as complaints:
         job = {**asdict(work), "contender": environment.contender, "workers": workers, "seconds": seconds}

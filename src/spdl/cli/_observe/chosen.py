@@ -216,11 +216,8 @@ def pipelines_of(pid: int | None) -> list[ObservedPipeline]:
 def chosen(pid: int | None) -> list[ObservedPipeline]:
     """Return the pipelines of a process, or of all processes of the user if it is None.
 
-    If the process runs none, they belong to the processes that it has started, and otherwise to the nearest
-    one that has started it, as of a worker, which is said on standard error.
-
-    Raises:
-        CommandError: There are none.
+    If the process runs none, they belong to the processes that it has started, and otherwise to the nearest one that
+    has started it, as of a worker, which is said on standard error.
     """
     if pid is not None:
         pid = process_of_thread(pid)
@@ -274,11 +271,7 @@ def why_none() -> str:
 
 
 def of_one_job(pid: int | None) -> list[ObservedPipeline]:
-    """Return the pipelines of the process that the user names, or else of all ranks of the only job that runs any.
-
-    Raises:
-        CommandError: There are none, or there are several jobs to choose from.
-    """
+    """Return the pipelines of the process that the user names, or else of all ranks of the only job that runs any."""
     if pid is not None:
         return chosen(pid)
     running = [pipeline for pipeline in chosen(None) if pipeline.state() == "running"]
@@ -292,11 +285,7 @@ def of_one_job(pid: int | None) -> list[ObservedPipeline]:
 
 
 def only_process(pid: int, pipelines: Sequence[ObservedPipeline]) -> int:
-    """Return the process of the pipelines that a user has named by a process.
-
-    Raises:
-        CommandError: They are of several.
-    """
+    """Return the process of the pipelines that a user has named by a process. There may be only one."""
     pids = {pipeline.head.pid for pipeline in pipelines}
     if len(pids) > 1:
         raise CommandError(

@@ -39,11 +39,7 @@ _DOES = {
 
 
 def stack(options: argparse.Namespace) -> int:
-    """Show which stage and item each thread of a process's pipelines is at. Without stacks, the status is 3.
-
-    Raises:
-        CommandError: There is no such pipeline.
-    """
+    """Show which stage and item each thread of a process's pipelines is at. Without stacks, the status is 3."""
     # Those of a rank stand together.
     pipelines = sorted(of_one_job(options.pid), key=place_of)
     processes = [_look(pid, list(own)) for pid, own in groupby(pipelines, key=lambda each: each.head.pid)]

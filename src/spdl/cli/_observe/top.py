@@ -172,11 +172,7 @@ _STAGES_LEFT_OUT = "A taller terminal shows the stages; `spdl top PID` shows tho
 
 
 def top(options: argparse.Namespace) -> int:
-    """Show what the stages of pipelines do, until their processes have ended or Ctrl-C comes.
-
-    Raises:
-        CommandError: There is no such pipeline.
-    """
+    """Show what the stages of pipelines do, until their processes have ended or Ctrl-C comes."""
     # That there is one at all is an error before anything is shown, and afterwards the end.
     found = [each for each in chosen(options.pid) if options.pid is not None or each.state() == "running"]
     if not found:

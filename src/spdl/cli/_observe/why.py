@@ -81,11 +81,7 @@ def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> 
 
 
 def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
-    """Return how many items the loop takes per second, and how many it took.
-
-    Raises:
-        RecordingError: The pipeline has ended.
-    """
+    """Return how many items the loop takes per second, and how many it took."""
     window = watch(pipeline, seconds)
     if pipeline.state() != "running":
         raise RecordingError("the pipeline has ended")
@@ -97,11 +93,7 @@ _NEXT_SECONDS = 1.0
 
 
 def why(options: argparse.Namespace) -> int:
-    """Say what limits the pipelines of a process, or of all ranks of a job. Return the greatest status of a verdict.
-
-    Raises:
-        CommandError: There is no such pipeline.
-    """
+    """Say what limits the pipelines of a process, or of all ranks of a job. Return the greatest status of a verdict."""
     pipelines = of_one_job(options.pid)
     pids = {pipeline.head.pid for pipeline in pipelines}
     if options.pipeline is not None:
@@ -142,11 +134,7 @@ def why(options: argparse.Namespace) -> int:
 
 
 def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:
-    """Return the result of the remedy, if the user wants to try it.
-
-    Raises:
-        CommandError: There are several pipelines.
-    """
+    """Return the result of the remedy, if the user wants to try it, as is possible with one pipeline."""
     if seconds is None:
         return None
     if len(verdicts) > 1:

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 
 def profile(options: Namespace) -> int:
-    """Profile the pipeline that the command line names. After Ctrl-C, print the measurements up to then.
-
-    Raises:
-        CommandError: There is no such pipeline, it has no stages, it failed, or the file for the figures cannot be
-            written.
-    """
+    """Profile the pipeline that the command line names. After Ctrl-C, print the measurements up to then."""
     console = console_beside(options.json)
     check_writable(options.json)
     config = find_pipeline(options.subject)

@@ -25,9 +25,6 @@ def find_pipeline(subject: str) -> PipelineConfig[Any]:
     """Import the object that `subject` names, call it if it is a function, and return the pipeline's declaration.
 
     Modules are searched in the current folder first.
-
-    Raises:
-        CommandError: There is no such module or name, it is not a pipeline, or the module's code raised an error.
     """
     module_name, _, path = subject.partition(":")
     if not module_name or not path:

@@ -36,11 +36,7 @@ class UnwrittenError(CommandError):
 
 
 def check_output(path: Path) -> None:
-    """Refuse a file that cannot be written, before the program has run for an hour.
-
-    Raises:
-        CommandError: There can be no such file.
-    """
+    """Refuse a file that cannot be written, before the program has run for an hour."""
     if path.is_dir():
         raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.json.gz'}")
     if path.exists() and not path.is_file():
@@ -55,11 +51,7 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield what the content of the trace is written to.
-
-    Raises:
-        UnwrittenError: The file cannot be written.
-    """
+    """Yield what the content of the trace is written to. Raises an UnwrittenError if that fails."""
     with _about(path, FAILED), replaced(path) as file, trace_content(path, file) as content:
         yield content
 
@@ -82,11 +74,7 @@ _SECONDS, _WAIT = 5.0, 10.0
 
 
 def record_process(options: Namespace) -> int:
-    """Record a process for some seconds, or until Ctrl-C, and write the trace.
-
-    Raises:
-        CommandError: The trace could not be made. The message has the reason.
-    """
+    """Record a process for some seconds, or until Ctrl-C, and write the trace."""
     pid: int = options.pid
     seconds = _SECONDS if options.seconds is None else options.seconds
     wait = _WAIT if options.wait is None else options.wait
@@ -204,9 +192,7 @@ _PASSED_ON = ("SIGINT", "SIGTERM")
 def record_program(options: Namespace) -> int:
     """Run the program that the command line names, write one trace of all its processes, and return its exit status.
 
-    Raises:
-        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline. If the
-            program has run, its status is the command's, but for a success of one that has built no pipeline.
+    Where the trace is missing, the error has the program's status, but for a success of one that has built no pipeline.
     """
     command: list[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not command:

@@ -24,11 +24,7 @@ def is_compressed(first: bytes) -> bool:
 
 
 def decompressed(first: bytes, read: Read) -> Read:
-    """Return a function that reads the content of a compressed stream.
-
-    Raises:
-        FormatError: While reading, if the stream is damaged or truncated.
-    """
+    """Return a function that reads the content of a compressed stream, and raises a FormatError if that is damaged."""
     # Each library is imported only when it is needed.
     stream = _Pushed(first, read)
     if first.startswith(_ZSTD):
@@ -180,10 +176,7 @@ def is_zstd(first: bytes) -> bool:
 def zstd_frames(read: Read, offset: int = 0) -> Iterator[tuple[int | None, bytes]]:
     """Yield the content in pieces, and with the first piece of each frame the byte at which the frame begins.
 
-    The first byte that is read is the one at `offset` of the data, where a frame begins.
-
-    Raises:
-        FormatError: If the data is damaged or truncated.
+    The first byte that is read is the one at `offset` of the data, where a frame begins. Damaged data is a FormatError.
     """
     source = _ExactReader(read, offset)
     while header := source.take(4, may_end=True):
@@ -234,11 +227,7 @@ class _ExactReader:
         self.position = position
 
     def take(self, size: int, *, may_end: bool = False) -> bytes:
-        """Return bytes; none at the end of the data if that may be here.
-
-        Raises:
-            FormatError: If it ends within them.
-        """
+        """Return bytes, or raise a FormatError if the data ends within them; none at its end if that may be here."""
         parts = []
         missing = size
         while missing:

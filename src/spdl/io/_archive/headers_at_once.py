@@ -52,10 +52,8 @@ class _ArchivePiece(NamedTuple):
 def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[MemberHeader]:
     """Yield the regular files of an archive by reading only its headers: in ustar, GNU or pax format.
 
-    Several threads call `fetch` at once. They end with the iterator.
-
-    Raises:
-        FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
+    Several threads call `fetch` at once. They end with the iterator. It raises a FormatError if this is not a plain tar
+    archive, if it is damaged, or if it holds a sparse file.
     """
     walk = Walk(ReadAhead(fetch, size).read, size)
     pieces: list[_ArchivePiece] = []

@@ -44,11 +44,7 @@ class TarColumns(NamedTuple):
 
     @staticmethod
     def load(arrays: Mapping[str, Any]) -> TarColumns:
-        """Return the columns that `arrays` returned.
-
-        Raises:
-            KeyError, ValueError: If they are others.
-        """
+        """Return the columns that `arrays` returned. Raises KeyError or ValueError for others."""
         columns = [arrays[key] for key in ("offsets", "sizes", "ends")]
         if not all(column.dtype == "u8" and column.shape == (columns[0].size,) for column in columns):
             raise ValueError("the columns of an index are as long as each other")

@@ -319,11 +319,7 @@ class TarFile:
         return name, content
 
     def _compare_all(self, member: TarMember, file: Buffer) -> None:
-        """Compare all of the index with the archive, since a header is not as most are.
-
-        Raises:
-            ChangedError: If they differ.
-        """
+        """Compare all of the index with the archive, since a header is not as most are. Raises a ChangedError."""
         if is_index_of(self.index, file):
             self._compared = None
             return

@@ -93,13 +93,9 @@ class Walk:
         return self._parser.is_plain
 
     def step(self, place: int) -> tuple[MemberHeader | None, int | None]:
-        """Go over one member and the headers that belong to it.
+        """Go over one member and the headers that belong to it, or raise a FormatError.
 
-        Returns:
-            The member if it is a regular file, and where the next one begins; None for both at the end.
-
-        Raises:
-            FormatError: If the archive is damaged or truncated here, or holds a sparse file.
+        Return the member if it is a regular file, and where the next one begins; None for both at the end.
         """
         parser = self._parser
         parser.begin_at(place)

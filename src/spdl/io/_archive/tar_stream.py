@@ -33,11 +33,7 @@ class _Metered:
         self._before = "the first one"
 
     def read(self, size: int) -> Any:
-        """Return up to `size` bytes.
-
-        Raises:
-            FormatError: If a member is longer than it may be.
-        """
+        """Return up to `size` bytes, or raise a FormatError if a member is longer than it may be."""
         if size <= _SMALL:  # Of archives with many folders, there are headers alone for long.
             return _read_piece(self._read, size)
         left = self._most + _HEADERS - self._taken

@@ -31,9 +31,7 @@ A file is mapped into memory, read-only. Content is anything with the buffer pro
 def map_input(value: ArrayInput, argument: str, index: int | None = None) -> Any:
     """Return an object whose bytes are contiguous: the file, mapped, or the given bytes themselves.
 
-    Raises:
-        TypeError: If it is neither a path nor bytes.
-        OSError: If the file cannot be mapped.
+    Raises a TypeError if it is neither a path nor bytes, and an OSError if the file cannot be mapped.
     """
     content = resolve(value, argument, index, files=False)
     return map_file(content) if isinstance(content, str) else content

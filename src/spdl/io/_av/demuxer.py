@@ -423,12 +423,7 @@ def reduce_packets(packets: ImagePackets | AudioPackets | VideoPackets, protocol
 
 
 def restore_packets(kind: str, content: Any) -> ImagePackets | AudioPackets | VideoPackets:
-    """Return the packets in pickled content, in place.
-
-    Raises:
-        RuntimeError: If the content is damaged.
-        ValueError: If it has no packets of that kind.
-    """
+    """Return the packets in pickled content, in place. Other content is a RuntimeError or a ValueError."""
     for each in (native.ImagePackets, native.AudioPackets, native.VideoPackets):
         if each.__name__ == kind:
             return each.deserialize_view(content)

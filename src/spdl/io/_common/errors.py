@@ -109,13 +109,10 @@ def settle(
     unknown: str = "The size of their zeros is unknown: give both width and height.",
     listed: str = "failures",
 ) -> BufferT:
-    """Return a batch that knows its failures; None is a batch with nothing in it.
+    """Return a batch that knows its failures, or raise a LoadError; None is a batch with nothing in it.
 
     For messages, `inputs` is the inputs with their number, such as "3 images", `describe` names one that failed,
     `unknown` is the remedy if zeros would have no known size, and `listed` the result's attribute with the failures.
-
-    Raises:
-        LoadError: If there are failures, and these are to be raised, or nothing was loaded.
     """
     if failures and (errors == "raise" or buffer is None):
         lines = [f"{len(failures)} of {inputs} could not be loaded"]

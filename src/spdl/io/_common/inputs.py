@@ -280,9 +280,7 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
 def map_regular(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
     """Map a file as `map_file` does; any part may be asked for at any time.
 
-    Raises:
-        FormatError: If it is a pipe, a socket or a device. Opening one could wait forever.
-        OSError: If it cannot be mapped.
+    A pipe, a socket or a device is a FormatError: opening one could wait forever.
     """
     check_regular(path)
     return map_file(path)

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe(store: Store, path: str) -> Entry:
-    """Return the size of an object, and its etag if the store lists such.
-
-    Raises:
-        FileNotFoundError: If it does not exist.
-    """
+    """Return the size of an object, and its etag if the store lists such, or raise a FileNotFoundError."""
     from spdl.store import Entry  # noqa: PLC0415 - only for those who have a store.
     from spdl.store._store import VersionedStore  # noqa: PLC0415
 
@@ -61,10 +57,7 @@ class OneVersion:
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
         """Return parts that the store reads in one call.
 
-        Raises:
-            ChangedError: If the object has changed.
-            FormatError: If it ends before one of the parts does.
-            OSError: If it cannot be read.
+        Raises a ChangedError if the object has changed, and a FormatError if it ends before one of the parts does.
         """
         try:
             if self._versioned is None:
@@ -94,11 +87,7 @@ class OneVersion:
             )
 
     def check(self, entry: Entry) -> None:
-        """Compare a version that was read with the earlier one.
-
-        Raises:
-            ChangedError: If it is another.
-        """
+        """Raise a ChangedError if a version that was read is not the earlier one."""
         # If two threads come first, both compare with the version that one of them has noted.
         self._known.setdefault(entry.etag is not None, entry)
         for known in list(self._known.values()):
@@ -111,11 +100,7 @@ class OneVersion:
 
 
 def find_version(store: Store, path: str) -> OneVersion:
-    """Return an object of a store, to be read in the version that it has now.
-
-    Raises:
-        FileNotFoundError: If it does not exist.
-    """
+    """Return an object of a store, to be read in the version that it has now, or raise a FileNotFoundError."""
     return OneVersion(store, path, describe(store, path))
 
 

@@ -238,11 +238,6 @@ _BEGIN, _END, _INTEGER = range(3)
 
 
 def write_recorded(path: str, file: IO[bytes], process_name: str, recorded: Recorded) -> None:
-    """Write a trace.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
     with trace_content(path, file) as content:
         write_events(content, _events(process_name, recorded))
 

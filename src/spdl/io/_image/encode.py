@@ -209,11 +209,7 @@ def as_array(argument: str, data: Any) -> np.ndarray[Any, Any]:
 def check_dtype(
     argument: str, dtype: np.dtype[Any], name: str, pix_fmt: str, error: type[ValueError] = ValueError
 ) -> None:
-    """Check that an array has the bits of the pixel format `name`, which the user calls `pix_fmt`.
-
-    Raises:
-        error: If it has not, or says that they are in another byte order.
-    """
+    """Check that an array has the bits of the pixel format `name`, which the user calls `pix_fmt`, in native order."""
     accepted = ("uint8",) if PIXEL_FORMATS[name].bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
     if dtype.name not in accepted:
         refuse(error, argument, f"of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}", dtype)

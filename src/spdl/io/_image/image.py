@@ -194,12 +194,7 @@ def _numbers(pages: Any) -> int | list[int]:
 
 
 def _choose(file: _File, pages: Pages, wanted: int | slice | list[int]) -> list[tuple[int, int]]:
-    """Return the number of each wanted page, and where its directory is.
-
-    Raises:
-        IndexError: If there is no such page.
-        ValueError: If none is wanted.
-    """
+    """Return the number of each wanted page, and where its directory is."""
     numbers = [wanted] if isinstance(wanted, int) else wanted
     most = None
     if not isinstance(numbers, slice) and min(numbers, default=-1) >= 0:

@@ -154,12 +154,9 @@ _WHERE = {
 
 
 class Metric(NamedTuple):
-    """A metric.
+    """A metric: a ``counter``, which only rises, or a ``gauge``.
 
-    Attributes:
-        shown: Its name, unit, parts and description.
-        kind: ``counter``, which only rises, or ``gauge``.
-        fields: The fields of the statistics that have the value, by what they are labelled with, or by "".
+    ``fields`` are the statistics that have the value, by what they are labelled with, or by "".
     """
 
     shown: Shown

@@ -38,9 +38,7 @@ class AskedAlreadyError(RecordingError):
 class ProcessRequest:
     """Asks a process for a trace, as long as the block of a ``with`` statement runs.
 
-    Raises:
-        AskedAlreadyError: When the block is entered, if another one asks it.
-        OSError: If the system does not let us.
+    Entering it raises an AskedAlreadyError if another one asks it.
     """
 
     def __init__(self, head: PageHead, folder: Path) -> None:

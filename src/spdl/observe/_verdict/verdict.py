@@ -103,13 +103,7 @@ _STEPS = 10
 
 
 class Limit(NamedTuple):
-    """A part of a pipeline that limits it, if nothing else does.
-
-    Attributes:
-        share: Which share of it is in use, 0 to 1.
-        kind: The kind of verdict on it; empty if it is a stage.
-        name: The name of the stage or source.
-    """
+    """A part of a pipeline that limits it, if nothing else does: 0 to 1 of it is in use. A stage has no kind."""
 
     share: float
     kind: str
@@ -119,15 +113,7 @@ class Limit(NamedTuple):
 def next_limit(
     window: Window, *raised: StageWindow, source: bool = True, consumer: bool = True, cores: bool = True
 ) -> Limit:
-    """Return what limits a pipeline next.
-
-    Args:
-        window: The window.
-        raised: The stages that would no longer be a limit.
-        source: Whether the sources remain unchanged.
-        consumer: Whether the consumer does.
-        cores: Whether it computes as much for each item as now.
-    """
+    """Return what limits a pipeline once the stages ``raised`` no longer do, of what remains as it is."""
     # Two stages may be equal.
     found = [Limit(it.occupancy, "", it.name) for it in window.stages if not any(it is each for each in raised)]
     if source:
@@ -232,12 +218,8 @@ def gain_of_threads(now: int, then: int, waits: float) -> float:
     """Return how many times more ops several threads end if there are more of them, cores enough, and one GIL.
 
     It is taken that each op needs the GIL for some part of its work, at moments that depend on nothing: the mean value
-    analysis of a closed network with one queue (Reiser and Lavenberg, 1980).
-
-    Args:
-        now: How many threads there are now.
-        then: How many there would be.
-        waits: The share of the time that each thread waits for its turn now, 0 to 1.
+    analysis of a closed network with one queue (Reiser and Lavenberg, 1980). Each thread ``waits`` for its turn now for
+    that share of the time.
     """
     low, high = 0.0, 1.0
     for _ in range(_STEPS):

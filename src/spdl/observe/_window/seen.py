@@ -236,10 +236,7 @@ def look_at(
 ) -> Seen:
     """Watch a pipeline for some time, or to its end. If it ends before `shortest`, all since its start counts.
 
-    `pause` waits for some seconds between two looks, and raises to give up.
-
-    Raises:
-        PageError: If its page holds nothing yet, or is damaged.
+    `pause` waits for some seconds between two looks, and raises to give up. An unreadable page is a PageError.
     """
     if pipeline.state() != "running":
         return _whole_life(pipeline)
@@ -312,11 +309,7 @@ def since_the_start(head: PageHead, seen: Sample) -> Seen:
 
 
 def look_once(pipeline: ObservedPipeline) -> Sample:
-    """Return a pipeline's counters, and what its threads do at this moment.
-
-    Raises:
-        PageError: If its page holds nothing yet, or is damaged.
-    """
+    """Return a pipeline's counters, and what its threads do at this moment. An unreadable page is a PageError."""
     seen = pipeline.observe()
     busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
     pid = pipeline.head.pid

@@ -208,11 +208,7 @@ def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
 
 
 def check_profile_hook(hook: Any) -> None:
-    """Check that ``hook`` is a profile hook or None.
-
-    Raises:
-        TypeError: If it is neither an instance of a subclass of `ProfileHook` nor None.
-    """
+    """Raise a TypeError unless it is None, or an instance of a subclass of `ProfileHook`."""
     methods = ("stage_profile_hook", "pipeline_profile_hook")
     if hook is not None and (isinstance(hook, type) or not all(hasattr(hook, method) for method in methods)):
         refuse(TypeError, "hook", "an instance of a subclass of ProfileHook, or None", hook)
@@ -317,11 +313,7 @@ def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) 
 
 
 def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskFactory]:
-    """Return a copy of a list of factories.
-
-    Raises:
-        TypeError: If it is not a list or tuple of callables.
-    """
+    """Return a copy of a list of factories, or raise a TypeError."""
     if not isinstance(tasks, list | tuple) or not all(map(callable, tasks)):
         remedy = "Pass the class of the task, or a function that makes one, not the task itself."
         refuse(TypeError, argument, "a list of callables without arguments, or None", tasks, remedy)

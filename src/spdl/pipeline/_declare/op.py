@@ -187,8 +187,7 @@ class ItemContext:
 def context_parameter(op: object) -> str | None:
     """Return the name of the parameter that is annotated with `ItemContext`; None if there is none.
 
-    Raises:
-        TypeError: If there are several, if it is the first parameter, or if it cannot be passed by keyword.
+    Raises a TypeError if there are several, if it is the first parameter, or if it cannot be passed by keyword.
     """
     named = next((names for body in bodies_of(op) if (names := _annotated(body))), None)
     if named is None:

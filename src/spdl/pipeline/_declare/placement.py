@@ -268,12 +268,7 @@ def outside(parts: Sequence[Part]) -> list[StageConfig]:
 
 
 def check_regions(parts: Sequence[Part]) -> None:
-    """Check the marks of regions.
-
-    Raises:
-        ValueError: If a region is empty, or not closed.
-        RuntimeError: If a region should run in sub-interpreters, and this Python has none.
-    """
+    """Raise a ValueError if a region is empty or not closed, and a RuntimeError if this Python cannot run it."""
     entry: PlacementConfig | None = None
     empty = False
     for part in parts:

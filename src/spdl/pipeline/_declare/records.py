@@ -49,21 +49,7 @@ def _set(record: object, **checked: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """A stage's own policy.
-
-    Attributes:
-        max_failures: How many items may fail, or which share of them. None leaves it to the pipeline's
-            ``max_failures``.
-        retries: How many times a failed item is tried again.
-        retry_delay: Seconds before the first retry; each further retry waits twice as long.
-        on_failure: Called with each item that is given up.
-        timeout: Seconds that one run of the op may take, or None.
-        on_timeout: ``"report"`` if an op that takes longer is only reported, ``"drop"`` if it is abandoned and its
-            item dropped.
-
-    Raises:
-        TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
-    """
+    """A stage's own policy, as `PipelineBuilder.pipe` describes it. It may have no limit or timeout of its own."""
 
     max_failures: MaxFailures | None = None
     retries: int = 0
@@ -412,8 +398,7 @@ class PipeConfig(Generic[T, U]):
 def as_function(op: object) -> Callable[[Any], Any]:
     """Return the function that applies an op: the op itself, or its ``__getitem__``.
 
-    Raises:
-        TypeError: If it is neither callable nor has ``__getitem__``, or is text, in which nobody looks up letters.
+    Raises a TypeError if it has neither, or is text, in which nobody looks up letters.
     """
     if callable(op):
         return op

@@ -15,12 +15,9 @@ SHUT_DOWN = (1 << 64) - 1
 
 
 class ArenaBound(NamedTuple):
-    """How much the arrays may take that the worker has sent and that have not been given back.
+    """How many bytes of arrays may be sent and not given back. Each item takes a multiple of a segment.
 
-    Attributes:
-        size: Bytes in all.
-        segment: Each item takes a multiple of this many bytes.
-        timeout: Seconds to wait until there is room for an item.
+    The worker waits ``timeout`` seconds for room.
     """
 
     size: int
@@ -45,11 +42,7 @@ class Room:
         self._is_shut_down = False
 
     def has(self, size: int) -> bool:
-        """Return whether there is room for an item of that many bytes.
-
-        Raises:
-            BufferError: If there is not enough, and the caller does not wait.
-        """
+        """Return whether there is room for that many bytes. Raises a BufferError if nobody waits for it any more."""
         if self.bound.amount(size) <= self._left:
             return True
         if self._is_shut_down:
@@ -77,11 +70,7 @@ class Room:
 
 
 class Ledger:
-    """Counts what has come and what was given back, in the parent.
-
-    Args:
-        copies: Whether the items that arrive are copies.
-    """
+    """Counts what has come and what was given back, in the parent. It may say that what arrives is copied."""
 
     def __init__(self, bound: ArenaBound, *, copies: bool) -> None:
         self.bound = bound

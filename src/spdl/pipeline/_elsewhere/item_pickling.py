@@ -186,13 +186,10 @@ _PROTOCOL = 5
 
 
 class ItemPickler:
-    """Pickles one item at a time.
+    """Pickles one item at a time, as multiprocessing does, which can share sockets.
 
-    Args:
-        reducers: Makes the pickler's table of reducers from the table of multiprocessing.
-
-    It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
-    64 KiB or more are separate pieces, which pickle passes on without copying them.
+    The pickle is a list of pieces: bytes and strings of 64 KiB or more are separate pieces, which pickle passes on
+    without copying them.
     """
 
     def __init__(self, reducers: Reducers = general_reducers) -> None:

@@ -108,14 +108,7 @@ class LaneEnds:
 
 
 def make_lane(ring: int = RING) -> tuple[LaneEnds, LaneEnds]:
-    """Make a lane, and return the handles of its writer and of its reader.
-
-    Args:
-        ring: Bytes of the ring, a power of two.
-
-    Raises:
-        OSError: If the system has not enough memory or descriptors.
-    """
+    """Make a lane with a ring of 2**n bytes, and return the handles of its writer and of its reader."""
     with ExitStack() as undo:
         memory = make_large_memory()
         undo.callback(memory.close)

@@ -44,13 +44,7 @@ class Message(NamedTuple):
 
 
 class LaneReader:
-    """Reads batches of items.
-
-    Args:
-        ends: The reader's handles.
-        signs: Descriptors that become readable when the writer's process ends.
-        ledger: Counts the buffers, if they are bounded.
-    """
+    """Reads batches of items. One of ``signs`` becomes readable when the writer's process ends."""
 
     def __init__(self, ends: LaneEnds, signs: Iterable[int], ledger: Ledger | None = None) -> None:
         self._ledger = ledger
@@ -76,12 +70,7 @@ class LaneReader:
         self._unreported = 0
 
     def receive(self, timeout: float | None = None) -> Message:
-        """Wait for the next message. Its items must be loaded before the next one is received.
-
-        Raises:
-            PeerGone: If there will be no more.
-            TimeoutError: If there was none in time.
-        """
+        """Wait for the next message, or raise TimeoutError or PeerGone. Load its items before receiving another one."""
         if not self._unread:
             self._await_message(timeout)
         length, number, count, words = HEADER.unpack_from(self._map, self._position)

@@ -109,13 +109,8 @@ _LEAST_GROUPED = 3
 class LaneWriter:
     """Writes batches of items.
 
-    Args:
-        ends: The writer's handles.
-        signs: Descriptors to watch while the writer waits.
-        on_sign: Called when one of them is readable, the reader is gone, or the wait is interrupted. It raises to
-            end the waiting.
-        arena: The room for buffers, if it is bounded.
-        reducers: Makes the table of how objects are pickled.
+    While it waits, it watches ``signs``. When one of them is readable, the reader is gone, or the wait is interrupted,
+    it calls ``on_sign``, which raises to end the waiting.
     """
 
     def __init__(
@@ -144,11 +139,7 @@ class LaneWriter:
         self._interrupted = False
 
     def send(self, number: int, items: Sequence[object]) -> None:
-        """Send items in one message. If it raises, nothing was sent.
-
-        Args:
-            number: Arrives with them; less than 2**31.
-            items: The items.
+        """Send items in one message, with a number below 2**31. If it raises, nothing was sent.
 
         Raises:
             ItemNotSent: If an item cannot be pickled.
@@ -205,11 +196,7 @@ class LaneWriter:
             self._slab.trim()
 
     def lend(self, size: int) -> memoryview:
-        """Return memory for content that will be sent. Any thread may call this.
-
-        Raises:
-            OSError: If the system does not have that much memory.
-        """
+        """Return memory for content that will be sent, or raise an OSError. Any thread may call this."""
         with self._lock:
             begin = self._allocate_locked(size)
             if self._lent is None:
@@ -298,11 +285,7 @@ class LaneWriter:
         return begin
 
     def _await_arena(self, size: int) -> None:
-        """Wait until the arena has room for that many bytes.
-
-        Raises:
-            BufferError: If it has none in time, or was shut down.
-        """
+        """Wait until the arena has room for that many bytes, or raise a BufferError."""
         arena = self._arena
         assert arena is not None
         if arena.has(size):

@@ -71,14 +71,10 @@ _LEAST_SIZE = 1 << 26
 
 
 class AnonymousMemory:
-    """Memory that can be sent to a child process, as an argument of the process.
+    """Memory that can be sent to a child process, as an argument of the process. Its size never changes.
 
-    It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
-    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`.
-
-    Args:
-        size: Bytes. It never changes.
-        fd: The descriptor of an existing memory, which is taken over. None makes a new one.
+    It takes only what `back` has asked for. The system frees it with the last process that has it. No limit of
+    ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. A given descriptor is taken over.
     """
 
     def __init__(self, size: int, fd: int | None = None) -> None:
@@ -96,11 +92,7 @@ class AnonymousMemory:
         return self._map
 
     def back(self, begin: int, end: int) -> None:
-        """Take memory for the bytes from ``begin`` to ``end``.
-
-        Raises:
-            OSError: If there is not enough. If it were not taken here, writing there would kill the process.
-        """
+        """Take memory for these bytes, or raise an OSError. Otherwise writing there could kill the process."""
         size = end - begin
         # The system would end processes, this one perhaps, before it refused.
         if size > _LEAST_CHECKED and size > available_memory():
@@ -127,11 +119,7 @@ class AnonymousMemory:
 
 
 def make_large_memory() -> AnonymousMemory:
-    """Return memory as large as this machine's, which is a power of two. Where addresses are scarce it is smaller.
-
-    Raises:
-        OSError: If the system has not enough memory or descriptors.
-    """
+    """Return memory as large as this machine's, which is a power of two. Where addresses are scarce it is smaller."""
     size = 1 << max(32, min(40, (os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE).bit_length()))
     left = _addresses_left()
     while size > _LEAST_SIZE and size * _ADDRESSES > left:
@@ -197,13 +185,10 @@ def block_size(size: int) -> int:
 
 
 class Slab:
-    """A part of a memory, divided into blocks.
+    """A part of a memory, divided into blocks. It keeps ``kept`` bytes when it needs less.
 
     Freed blocks serve requests for the same size, the latest one first, since it is still in the processor's cache. If
     there is none, all free blocks are joined with their neighbours, and the first gap that is large enough is cut.
-
-    Args:
-        kept: How many bytes it keeps when it needs less.
     """
 
     def __init__(self, memory: AnonymousMemory, begin: int, end: int, kept: int = 0) -> None:
@@ -225,11 +210,7 @@ class Slab:
         self._until_look = _WINDOW
 
     def allocate(self, size: int) -> int | None:
-        """Return the beginning of a block of ``size`` bytes, or None if there is no room now.
-
-        Raises:
-            OSError: If the system does not have that much memory.
-        """
+        """Return the beginning of a block, or None if there is no room now. Raises an OSError if memory is short."""
         size = block_size(size)
         self._until_look -= 1
         if not self._until_look:
@@ -320,11 +301,7 @@ class Slab:
 
 
 class Returns:
-    """Gives blocks back to the process that allocates them, by a pipe. Any thread may do so, at any time.
-
-    Args:
-        pipe: The descriptor that the beginnings of blocks are written to. It is closed by `close`.
-    """
+    """Gives blocks back to the process that allocates them, by a pipe. Any thread may do so, at any time."""
 
     def __init__(self, pipe: int) -> None:
         os.set_blocking(pipe, False)
@@ -371,12 +348,8 @@ class Returns:
 def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Callable[[int], object]) -> memoryview:
     """Return a view of a block. When it, and all that was made of it, is gone, the block is given back.
 
-    Args:
-        mapped: The mapping of the memory. The view keeps it.
-        begin: The beginning of the block.
-        length: The bytes to see.
-        size: The size of the block, at least ``length``. There should be few different ones: each has its own class.
-        give_back: Called with ``begin``, by whichever thread drops the last view.
+    The view keeps the mapping. ``size`` is that of the block, and ``length`` that of the view. There should be few
+    different sizes: each has its own class. Whichever thread drops the last view calls ``give_back`` with ``begin``.
     """
     loan = _loan_class(size).from_buffer(mapped, begin)
     loan.begin_with(begin, give_back)
@@ -403,14 +376,11 @@ def _loan_class(size: int) -> Any:
 
 
 class Counter:
-    """A number that two processes share, and that wakes the one that takes it.
+    """A number that two processes share, and that wakes the one that takes it. A given descriptor is taken over.
 
     A thread that takes an addition sees all that was written before it: both are calls of the system. So rings need no
     atomic operations, and a process that is killed at any instruction has either published a message whole, or not at
     all.
-
-    Args:
-        fd: The descriptor of an existing counter, which is taken over. None makes a new one.
     """
 
     def __init__(self, fd: int | None = None) -> None:

@@ -25,11 +25,8 @@ from spdl.pipeline._stages.process_work import end_with
 class RandomStates:
     """A snapshot of the states. Taking it draws nothing from the generators.
 
-    It holds the states of `random`, of numpy's functions (not of its Generators) and of torch on the CPU, if these
-    libraries have been imported.
-
-    Args:
-        only_python: Whether it holds the first of these only.
+    It holds the states of `random`, and unless it should hold ``only_python``'s, of numpy's functions (not of its
+    Generators) and of torch on the CPU, if these libraries have been imported.
     """
 
     def __init__(self, *, only_python: bool = False) -> None:
@@ -70,8 +67,7 @@ class DeclaredExecutor(Executor):
 def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineConfig[Any]:
     """Replace the standard library's pools, which cannot leave this process, with stand-ins.
 
-    Raises:
-        ValueError: If a pool has been used, or cannot be made again in the other process, which may be a daemon.
+    Raises a ValueError if a pool has been used, or cannot be made again in the other process, which may be a daemon.
     """
     declared: dict[int, DeclaredExecutor] = {}
 
@@ -212,13 +208,7 @@ def _refuse(stage: str, executor: Executor, why: str) -> NoReturn:
 class PipelineRunner:
     """Builds a pipeline for each pass, elsewhere. With a continuous source, one continues from pass to pass.
 
-    Args:
-        config: The pipeline.
-        daemon: Whether the process that runs it should be one, which may have no children.
-        **arguments: The other arguments of `build_pipeline`.
-
-    Raises:
-        ValueError: If a stage's executor cannot be made there.
+    The process that runs it may be a daemon, which may have no children: a ValueError says which executor needs some.
     """
 
     def __init__(self, config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) -> None:

@@ -139,13 +139,6 @@ class Dealer:
 
     Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
     continue; if they do not, the thread that waits for room could be the one that makes room for them.
-
-    Args:
-        with_contexts: Whether to tell where the items come from.
-        gathers: Whether a stage makes one item of several.
-
-    Attributes:
-        again: Items of workers that have died, to be sent again.
     """
 
     def __init__(self, region: RegionNode, workers: Staff, *, with_contexts: bool, gathers: bool) -> None:
@@ -351,13 +344,7 @@ class RegionNode(Node):
     A worker has one batch that it works on, and one that waits next to it. Items wait here as long as all workers have
     enough, so that several can cross together. Results that come back are passed on by the region's thread as long as
     there is room, and then by the thread that makes some; nothing more is received in the meantime, and so the worker
-    stops.
-
-    Args:
-        most: How many results cross at once, at most.
-        ordered: Whether results come in the order of the items.
-        gathers: The names of the stages that make one item of several.
-        with_contexts: Whether an op asks where its items come from.
+    stops. ``gathers`` has the names of the stages that make one item of several.
     """
 
     is_stage = False
@@ -700,11 +687,7 @@ class RegionNode(Node):
     # ---- workers that end ----
 
     def lost(self, peer: Peer, how: str) -> bool:
-        """Handle the end of a worker's process. Called with the lock held.
-
-        Returns:
-            Whether another one should take its place.
-        """
+        """Handle a worker's end, and return whether another one should take its place. Called with the lock held."""
         self.running -= peer.waiting
         items = peer.mark_gone()
         for mirror, told in zip(self.mirrors, peer.told or (), strict=False):

@@ -156,11 +156,7 @@ class ReceivedItems:
         return OnePass(self.take)
 
     def take(self) -> Any:
-        """Return the next item.
-
-        Raises:
-            StopIteration: At the end of an epoch.
-        """
+        """Return the next item; StopIteration is the end of an epoch."""
         outbox = self._outbox
         assert outbox is not None
         while not self._waiting:
@@ -215,14 +211,7 @@ _TOGETHER = 2e-4
 
 
 class RegionOutbox:
-    """Reads a pipeline to its end and sends reports.
-
-    Args:
-        stages: Its stages, in the order of their places.
-        most: How many results are sent at once, at most.
-        every: Seconds between two looks at the counters.
-        load: Measures what the worker uses of the CPU, if that should be told with the counters.
-    """
+    """Reads a pipeline to its end and sends reports, each with at most ``most`` results."""
 
     def __init__(
         self,
@@ -450,13 +439,7 @@ def _take_all(source: deque[Any]) -> list[Any]:
 
 
 def work(end: ChannelEnd, make_job: Callable[[], Job], place: WorkerPlace) -> None:
-    """Run the stages of a region until the input ends, or the pipeline is gone.
-
-    Args:
-        end: The connection.
-        make_job: Returns the work. An exception from it is reported.
-        place: The place of this worker.
-    """
+    """Run the stages of a region until the input ends, or the pipeline is gone. Errors of ``make_job`` are reported."""
     engine: Engine | None = None
     try:
         job = make_job()

@@ -46,11 +46,7 @@ def _functions_of(job: Job) -> Iterator[tuple[str, object]]:
 
 
 def packed(region: str, job: Job) -> bytes:
-    """Return the pickled work.
-
-    Raises:
-        TypeError: If a part of it cannot be pickled. The message names the part.
-    """
+    """Return the pickled work, or raise a TypeError that names the part which cannot be pickled."""
     for what, function in _functions_of(job):
         _check(what, region, function)
     _check("The initializer", region, (job.initializer, job.initargs))
@@ -81,11 +77,7 @@ class RegionWorker:
         self.channel.close()
 
     def end(self, grace: float) -> str:
-        """Close the connection, and wait for the end, at most that many seconds if there is a way to end it.
-
-        Returns:
-            How it ended, in words.
-        """
+        """Close the connection, wait at most that many seconds, if there is a way to end it, and say how it ended."""
         if os.getpid() != self._owner:
             return ""
         self.channel.close()
@@ -100,11 +92,9 @@ class RegionWorker:
 
 
 class _Outside(RegionWorker):
-    """A worker in another process or interpreter.
+    """A worker in another process or interpreter. An interpreter cannot be killed, so its end is awaited for long.
 
-    Args:
-        start: Starts it with its end of the channel, which is closed here once it has its own.
-        in_interpreter: Whether it is an interpreter. That cannot be killed, so its end is awaited as long as it takes.
+    ``start`` closes the worker's end of the channel here, once the worker has its own.
     """
 
     channel: ParentEnd
@@ -171,7 +161,12 @@ class WorkerKind:
         self._payload: Any = None
 
     def prepare(self, region: str, job: Job) -> None:
-        """Note the work, before any worker is started."""
+        """Note the work, before any worker is started.
+
+        Raises:
+            TypeError: If something that the workers need cannot be sent to them.
+            RuntimeError: If such workers cannot run here.
+        """
         raise NotImplementedError
 
     def start(self, number: int) -> RegionWorker:
@@ -189,12 +184,6 @@ class Processes(WorkerKind):
         self._method = config.mp_context or _method()
 
     def prepare(self, region: str, job: Job) -> None:
-        """Pickle the work.
-
-        Raises:
-            TypeError: If something that the workers need cannot be pickled.
-            RuntimeError: If this process may have no children.
-        """
         if multiprocessing.current_process().daemon:
             raise RuntimeError(
                 f"{region} needs processes, and this process, {multiprocessing.current_process().name!r}, is a "
@@ -214,11 +203,6 @@ class Processes(WorkerKind):
             )
 
     def start(self, number: int) -> RegionWorker:
-        """Start a process.
-
-        Raises:
-            RuntimeError: If the fork server that should start it is another process's, or does not stay.
-        """
         context = multiprocessing.get_context(self._method)
 
         def start(end: WorkerEnd) -> RunningProcess:
@@ -263,12 +247,6 @@ class Interpreters(WorkerKind):
     _make: Callable[[], Any]
 
     def prepare(self, region: str, job: Job) -> None:
-        """Pickle the work.
-
-        Raises:
-            TypeError: If something that the workers need cannot be pickled, or would not be found there.
-            RuntimeError: If this Python has no interpreters to make.
-        """
         self._make = interpreter_maker("InterpreterPoolExecutorConfig")
         for what, function in _functions_of(job):
             _check_place(what, region, function)
@@ -296,11 +274,6 @@ def _check_place(what: str, region: str, value: object) -> None:
 
 class Threads(WorkerKind):
     def prepare(self, region: str, job: Job) -> None:
-        """Note the work.
-
-        Raises:
-            TypeError: If an aggregator cannot be copied.
-        """
         self._region = region
         self._payload = job
         # If there is one that cannot be, it shows here.

@@ -32,12 +32,7 @@ from spdl.pipeline._world import Thread, perf_counter
 
 
 class MirrorNode(Node):
-    """Runs nothing: its counters are the sums of the workers' counters.
-
-    Args:
-        pattern: A node of the stage as it would run here.
-        place: Its place among the region's stages.
-    """
+    """Runs nothing: its counters are the sums of the workers' counters. ``pattern`` is the stage as it would run."""
 
     counters: MirroredCounters
 
@@ -148,16 +143,7 @@ _LEAST_GRACE = 0.001
 
 
 class Staff:
-    """The workers of one region.
-
-    Args:
-        config: How many there are, where they run, and how they are started.
-        job: Their work.
-        most: How many items cross at once, at most.
-
-    Attributes:
-        reruns: Whether the items of one that has died are run again.
-    """
+    """The workers of one region. It ``reruns`` the items of a worker that has died, if it should."""
 
     def __init__(self, config: ExecutorConfig, job: Job, most: int) -> None:
         self.most = most
@@ -180,12 +166,7 @@ class Staff:
     # ---- the start ----
 
     def start(self, region: RegionNode) -> None:
-        """Start the workers. They begin by themselves; no thread waits for them.
-
-        Raises:
-            TypeError: If something that the workers need cannot be sent to them.
-            RuntimeError: If such workers cannot run here.
-        """
+        """Start the workers, or raise as `WorkerKind.prepare`. They begin by themselves; no thread waits for them."""
         assert self._job is not None
         self._kind.prepare(region.name, self._job)
         self._region = region
@@ -404,17 +385,9 @@ def make_region(
     instrumentation: tuple[tuple[Any, Any, float], tuple[list[Any], list[Any]]],
     first_id: int,
 ) -> RegionNode:
-    """Return the node of a region.
+    """Return the node of a region. ``patterns`` are its stages as they would run here, and the first has ``first_id``.
 
-    Args:
-        engine: The engine.
-        region: The declaration.
-        patterns: The nodes of its stages, as they would run here.
-        instrumentation: The maker of hooks and queues in the workers.
-        first_id: The number of its first stage.
-
-    Raises:
-        ValueError: If the stages cannot run in that many workers.
+    Raises a ValueError if the stages cannot run in that many workers.
     """
     workers = region.workers()
     given, chosen = instrumentation

@@ -10,12 +10,7 @@ from spdl.pipeline._state.origins import Foreign, Group, Result, Results, Root
 
 
 class Sent:
-    """One item in a worker. Guarded by the engine's lock.
-
-    Args:
-        item: None unless it may have to be sent again.
-        ticket: Its place in the order of results, if the region keeps that.
-    """
+    """One item in a worker. Guarded by the engine's lock. It holds the item only if that may have to be sent again."""
 
     __slots__ = ("_base", "_foreign", "_made", "_origins", "_paths", "deaths", "item", "passed_on", "root", "ticket")
 

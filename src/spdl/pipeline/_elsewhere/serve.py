@@ -152,14 +152,7 @@ class _PassAbandoned(Exception):  # noqa: N818 - not an error: the parent has le
 
 
 class IterableOutbox:
-    """Sends the items of one pass after the other.
-
-    Args:
-        orders: The descriptor that the parent's orders come from.
-        buffer_size: How many items may be under way.
-        bound: How much the arrays may take, if they are bounded.
-        in_interpreter: Whether the worker is another interpreter of the parent's process.
-    """
+    """Sends the items of one pass after the other. Methods raise Dismissed if the parent wants no more passes."""
 
     def __init__(
         self, orders: int, lane: LaneEnds, buffer_size: int, bound: ArenaBound | None, *, in_interpreter: bool = False
@@ -186,11 +179,7 @@ class IterableOutbox:
         self._credits = 0
 
     def await_pass(self) -> None:
-        """Wait until the parent requests a pass, and begin it.
-
-        Raises:
-            Dismissed: If the parent wants no more passes.
-        """
+        """Wait until the parent requests a pass, and begin it."""
         while self._requested == self._number:
             self._take_orders()
         self._number = self._requested
@@ -198,11 +187,7 @@ class IterableOutbox:
         self._writer.trim()
 
     def is_wanted(self) -> bool:
-        """Return whether the parent still wants the pass that is under way.
-
-        Raises:
-            Dismissed: If the parent wants no more passes.
-        """
+        """Return whether the parent still wants the pass that is under way."""
         while self._poll.poll(0):
             self._take_orders()
         return self._is_current()
@@ -211,13 +196,9 @@ class IterableOutbox:
         return self._wanted and self._requested == self._number
 
     def send_item(self, item: object) -> bool:
-        """Send an item of the pass once the parent has taken enough. Return whether it was sent.
+        """Send an item once the parent has taken enough. Return False if the parent has left the pass.
 
-        It is not sent if the parent has left the pass.
-
-        Raises:
-            Dismissed: If the parent wants no more passes.
-            Exception: If pickling raises. In that case nothing was sent.
+        If pickling raises, nothing was sent.
         """
         while not self._credits:
             if not self._is_current():
@@ -269,16 +250,7 @@ _GRACE = 1.0
 def serve(
     payload: Payload, orders: Connection, lane: LaneEnds, buffer_size: int, bound: ArenaBound | None, *, forked: bool
 ) -> None:
-    """Work in a process until the parent wants no more passes.
-
-    Args:
-        payload: The function that makes the iterable, and the initializers.
-        orders: The pipe that the parent's orders come from.
-        lane: The lane for the answers.
-        buffer_size: How many items may be under way.
-        bound: How much the arrays may take, if they are bounded.
-        forked: Whether this process was forked from its parent.
-    """
+    """Work in a process until the parent wants no more passes."""
     for fd in (orders.fileno(), *lane.descriptors()):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.

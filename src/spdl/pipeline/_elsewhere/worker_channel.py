@@ -215,11 +215,7 @@ class WorkerEnd(_ChannelEnd):
 
 
 class ParentEnd(_ChannelEnd):
-    """The parent's end of a channel to one worker, which makes the worker's end too.
-
-    Raises:
-        OSError: If the system has not enough memory or descriptors.
-    """
+    """The parent's end of a channel to one worker, which makes the worker's end too."""
 
     def __init__(self) -> None:
         out, worker_into = make_lane()
@@ -234,12 +230,7 @@ class ParentEnd(_ChannelEnd):
         renew_in_children(self)
 
     def started(self, signs: list[int], *, in_interpreter: bool = False) -> None:
-        """Begin, once the worker runs. Whoever has started it closes the worker's end here.
-
-        Args:
-            signs: Descriptors that become readable when the worker ends.
-            in_interpreter: Whether it is another interpreter.
-        """
+        """Begin, once the worker runs. Whoever has started it closes the worker's end here."""
         self._open(signs, reducers_to_interpreter if in_interpreter else general_reducers)
 
     def close(self) -> None:
@@ -283,10 +274,7 @@ class _Way:
 class ThreadEnd:
     """One end of a channel to threads of this process, with the methods of the others.
 
-    Args:
-        out: The lane that this end writes.
-        into: The lane that it reads.
-        wakes: Becomes readable when ``out`` changes, for the other end; None if that waits for one channel only.
+    If the other end waits for many channels, ``wakes`` becomes readable for it when ``out`` changes.
     """
 
     def __init__(self, out: _Way, into: _Way, wakes: Counter | None, woken: Counter | None) -> None:
@@ -359,11 +347,7 @@ class ThreadEnd:
 
 
 def make_thread_channel() -> tuple[ThreadEnd, ThreadEnd]:
-    """Make a channel, and return the pipeline's end and the worker's.
-
-    Raises:
-        OSError: If the system has not enough descriptors.
-    """
+    """Make a channel, and return the pipeline's end and the worker's."""
     there, back = _Way(), _Way()
     woken = Counter()
     try:

@@ -49,12 +49,7 @@ class Job(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Comes before items.
-
-    Attributes:
-        tell_at: The worker tells that it has taken items when it has taken that many.
-        contexts: Their origins, if an op asks for it.
-    """
+    """Comes before items, with their origins if an op asks. The worker tells when it has taken ``tell_at``."""
 
     numbers: list[int]
     tell_at: int
@@ -83,13 +78,7 @@ class RaisedHere(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An item that was given up.
-
-    Attributes:
-        stage: The place of the stage; None if the item could not cross.
-        items: The numbers of the items that it comes from.
-        failed: The record of the failure, without positions.
-    """
+    """An item that was given up: its record has no positions. It has no stage if it could not cross."""
 
     stage: int | None
     items: list[int]
@@ -98,12 +87,7 @@ class Failure(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The failure that ended the pipeline in the worker.
-
-    Attributes:
-        stage: The place of the stage; None if no stage raised it.
-        cause: Its cause, which pickling would lose.
-    """
+    """The failure that ended the pipeline in the worker, with its cause, which pickling would lose."""
 
     stage: int | None
     raised: AnyRaised
@@ -122,12 +106,7 @@ class Fault(NamedTuple):
 
 
 class CpuLoad(NamedTuple):
-    """The CPU time of a worker since it was ready for items.
-
-    Attributes:
-        cpu: CPU seconds of its process.
-        coreless: Seconds in which its threads waited for a core, summed over them.
-    """
+    """CPU seconds of a worker since it was ready for items, and seconds in which its threads waited for a core."""
 
     cpu: float
     coreless: float

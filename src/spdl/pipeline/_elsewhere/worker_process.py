@@ -45,16 +45,7 @@ _UNKNOWN = 255
 
 
 class RunningProcess:
-    """A process of multiprocessing.
-
-    Args:
-        context: The context that starts it.
-        handles: What it gets copies of by its start, or by being forked.
-        daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
-
-    Attributes:
-        signs: Descriptors that become readable when it has ended.
-    """
+    """A process of multiprocessing. It gets copies of ``handles``. Its ``signs`` are readable when it has ended."""
 
     def __init__(
         self,
@@ -103,14 +94,7 @@ _PRELUDE = "import sys\nsys.path[:] = search_path\n"
 
 
 def interpreter_maker(name: str) -> Callable[[], Any]:
-    """Return the function that makes an interpreter.
-
-    Args:
-        name: The part that asks for one, for the message.
-
-    Raises:
-        RuntimeError: If this Python has none.
-    """
+    """Return the function that makes an interpreter, or raise a RuntimeError that says what needs one."""
     try:
         from concurrent import interpreters  # type: ignore[attr-defined] # noqa: PLC0415 - Python 3.14 has it.
     except ImportError:
@@ -123,13 +107,7 @@ def interpreter_maker(name: str) -> Callable[[], Any]:
 class RunningInterpreter:
     """An interpreter in its own thread. It cannot be killed: if code there never returns, this process does not end.
 
-    Args:
-        make: Makes one with the methods of `concurrent.interpreters.Interpreter`.
-        variables: The variables in the program's main module: bytes, strings, numbers, and tuples of these.
-        handles: What it makes copies of.
-
-    Attributes:
-        signs: A descriptor that becomes readable when it has ended.
+    The program gets its variables in its main module, and copies ``handles``. Its sign is readable when it has ended.
     """
 
     def __init__(self, make: Callable[[], Any], program: str, variables: dict[str, Any], handles: Handles) -> None:
@@ -186,16 +164,7 @@ GRACE = 3.0
 class IterableWorker:
     """A worker that makes an iterable's items, and our ends of the connection to it.
 
-    It refers to nothing that the user holds.
-
-    Args:
-        start: Starts the worker with its ends of the pipe for orders and of the lane, and sees to it that they are
-            closed here.
-        buffer_size: How many items may be under way.
-        ledger: Bounds the arrays, if they are bounded.
-
-    Attributes:
-        ended_how: How it ended, in words; None while it runs.
+    It refers to nothing that the user holds. ``start`` closes the worker's ends here. How it ended is None until then.
     """
 
     def __init__(

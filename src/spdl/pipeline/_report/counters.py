@@ -33,9 +33,7 @@ class QueueCounters:
     Attributes:
         fill: How many entries lay in the queue each time one was taken (in the sink: put), added up.
         late: When the entries that have no place yet were appended, the oldest first.
-        num_late: How many entries have waited for a place and got one.
-        put_seconds: How long those waited.
-        put_times: The durations of those waits.
+        num_late: How many entries have waited for a place and got one; ``put_seconds`` and ``put_times`` say how long.
         get_times: The durations of waits for an item.
         taken: How many items were taken out of the queue.
         get_seconds: How long items were waited for, where the reader does not count that itself.
@@ -43,8 +41,7 @@ class QueueCounters:
         occupied_seconds: How long something lay in the queue until the last item was taken.
         filled_at: When something last came into the empty queue.
         emptied_at: When the consumer last took all there was.
-        sample_at: The item whose wait is noted next; 0 while each is.
-        weight: How many waits that one stands for.
+        sample_at: The item whose wait is noted next, for ``weight`` waits; 0 while each is.
     """
 
     __slots__ = (
@@ -151,24 +148,17 @@ class StageCounters:
     Attributes:
         completed: Items whose op ended without raising.
         emitted: Results passed on; for a source, items handed out.
-        failed: Items given up.
         dropped: Results dropped because they were None.
         retried: Attempts that failed and were followed by another.
-        overdue: Ops that exceeded the stage's timeout.
         steps: Tasks apart from one for each completed item: a generator's results, an aggregator's flushes.
-        busy_seconds: Time in ops that have ended.
-        cpu_seconds: CPU time of the threads in them.
+        busy_seconds: Time in ops that have ended; ``cpu_seconds`` is the CPU time of the threads in them.
         bytes_read: Bytes that the ops have read from stores, as `spdl._counted` knows it of the threads.
         awaited_seconds: The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker.
-        other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
-        times: The durations of those tasks.
+        other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded. ``times`` has theirs.
         waits: Seconds with a free slot that was not used, by reason.
         waiting_for: The reason of the current wait, if ``waiting_since`` is not 0.
-        waiting_since: When that wait began.
         got_at: When the last item was taken.
-        sample_at: The count of tasks at which the next one is measured.
-        weight: How many tasks that one stands for; with 0 and 1, all are measured.
-        queue: The counters of the queue that the stage takes from.
+        sample_at: The count of tasks at which the next one is measured, for ``weight`` tasks; with 0 and 1, all are.
     """
 
     __slots__ = (

@@ -44,9 +44,8 @@ class Page:
 
     Attributes:
         due: When the counters should be written again; infinite if they cannot be read.
-        flushing: A thread that is idle will write them when they are due.
-        sleeper: The gate of that thread, if it will not write them soon.
-        rows: The row of each thread that runs ops. A thread notes there when it began what it does now.
+        flushing: Whether an idle thread will write them when they are due; ``sleeper`` is its gate, if not soon.
+        rows: The row of each thread that runs ops, in which it notes when it began what it does now.
         spare: A row that is not read.
     """
 
@@ -189,8 +188,7 @@ class LoaderArguments:
     def unpack(cls, packed: Mapping[str, Any]) -> LoaderArguments:
         """Return what was packed, perhaps by another version that knows of less or of more.
 
-        Raises:
-            AttributeError, KeyError, TypeError, ValueError: If it is anything else.
+        It raises AttributeError, KeyError, TypeError or ValueError for anything else.
         """
         stages = tuple(StageArguments(**_known(StageArguments, stage)) for stage in packed["stages"])
         return cls(**{**_known(cls, packed), "loader": str(packed["loader"]), "stages": stages})

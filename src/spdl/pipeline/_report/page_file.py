@@ -171,11 +171,7 @@ class PageFile:
 
 
 def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Path | None = None) -> PageFile | None:
-    """Make the file of a page, with a name without suffix, the content of its head, and rows for that many threads.
-
-    Returns:
-        The file; None if the system does not let us: a pipeline runs without a page as well.
-    """
+    """Make a page's file, whose name has no suffix yet. None: a pipeline also runs if the system forbids the page."""
     folder = folder or page_folder()
     text = json.dumps({**about, "rows": rows}).encode()
     layout = Layout(len(text), len(about["sources"]), len(about["stages"]), rows)
@@ -302,11 +298,7 @@ def enable_stacks() -> bool:
 
 
 def caught_signals(pid: int) -> int:
-    """Return which signals a process has handlers for, as the system's mask: bit 0 is signal 1.
-
-    Raises:
-        OSError: There is no such process, or the system does not say.
-    """
+    """Return which signals a process handles: bit 0 is signal 1. Raises an OSError if the system does not say."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("SigCgt:"):
             return int(line.split()[1], 16)

@@ -85,11 +85,7 @@ def bin_of(seconds: float) -> int:
 
 
 class Histogram:
-    """Counts durations in bins that are an eighth of an octave wide.
-
-    Attributes:
-        counts: How many durations were in each bin; bin 0 is for durations of 0.
-    """
+    """Counts durations in bins that are an eighth of an octave wide; bin 0 is for durations of 0."""
 
     __slots__ = ("counts",)
 
@@ -138,11 +134,7 @@ _FIRST_BINS_ABOVE = [bin_of(bound) for bound in BOUNDS]
 
 
 def cumulative(counts: Sequence[int]) -> tuple[tuple[float, int], ...]:
-    """Return pairs of a number of seconds and how many tasks took less; the last one is of all of them.
-
-    Args:
-        counts: As in `Histogram.counts`.
-    """
+    """Return pairs of a number of seconds and how many tasks took less; the last one is of all of them."""
     found = []
     total = before = 0
     for bound, above in zip(BOUNDS, _FIRST_BINS_ABOVE, strict=True):

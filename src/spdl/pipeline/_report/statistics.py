@@ -139,8 +139,7 @@ def pack_head(head: PageHead) -> dict[str, Any]:
 def unpack_head(about: Mapping[str, Any]) -> PageHead:
     """Return what was packed.
 
-    Raises:
-        AttributeError, KeyError, OverflowError, TypeError, ValueError: If it is anything else.
+    It raises AttributeError, KeyError, OverflowError, TypeError or ValueError for anything else.
     """
     sources, stages, loader = about["sources"], about["stages"], about.get("loader")
     parts = len(sources) + len(stages)

@@ -79,8 +79,7 @@ def core_times(process: int | str, thread: int) -> tuple[int, int] | None:
 def sleeps_of(process: int | str, thread: int) -> int:
     """Return how often a thread has gone to sleep, to wait for something.
 
-    Raises:
-        OSError, IndexError, ValueError: If it has ended, or the system does not tell.
+    It raises OSError, IndexError or ValueError if the thread has ended, or the system does not tell.
     """
     status = Path(f"/proc/{process}/task/{thread}/status").read_bytes()
     return int(status.rpartition(b"\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])

@@ -487,10 +487,7 @@ def warm(stage: str, op: Callable[[Any], Any], executor: Executor) -> None:
     """Start a pool's processes from the thread that starts the pipeline.
 
     A pool that forks would do so at the first item otherwise, from a process that has threads by then; their locks
-    would be copied as they stand.
-
-    Raises:
-        TypeError: If the op cannot be sent to another process: no item could succeed.
+    would be copied as they stand. Raises a TypeError if the op cannot be sent there: no item could succeed.
     """
     try:
         pack(op)

@@ -58,10 +58,7 @@ class HiddenStateCheck:
     """Checks after each result whether an aggregator holds what it did not hold before the first item.
 
     Without ``held_back``, all its attributes and its class's must be known. Of one that has it, only what is not whole
-    items is looked for.
-
-    Attributes:
-        found: The thing that it seems to keep, as a part of a sentence; None as long as nothing was seen.
+    items is looked for. ``found`` is what it seems to keep, as a part of a sentence; None as long as nothing was seen.
     """
 
     def __init__(self, op: Aggregator[Any, Any], *, tells: bool) -> None:
@@ -197,10 +194,8 @@ def _size_of_array(value: Any) -> int | None:
 class Kept:
     """The items in hand, and which of them the aggregator has said it keeps.
 
-    Items are recognized by their identity: a list that the user compares in his own way is still that list.
-
-    Attributes:
-        form: How the last result is made of the very items that left with it; None if it is not seen to be.
+    Items are recognized by their identity: a list that the user compares in his own way is still that list. ``form`` is
+    how the last result is made of the very items that left with it; None if it is not seen to be.
     """
 
     def __init__(self) -> None:
@@ -232,9 +227,8 @@ class Kept:
     def note(self, result: Any, held: Iterable[Any] | None) -> bool:
         """Note a result, and what the aggregator keeps past it. Runs user code.
 
-        Returns:
-            Whether an aggregator that gets the items once more loses and repeats none: it has kept nothing in this
-            epoch, or the result is made of exactly the items that it no longer keeps.
+        Return whether an aggregator that gets the items once more loses and repeats none: it has kept nothing in this
+        epoch, or the result is made of exactly the items that it no longer keeps.
         """
         self._held = [] if held is None else list(held)
         missing = Counter(map(id, self._held)) - Counter(map(id, self._items))
@@ -336,8 +330,7 @@ _ACCEPTED = (
 def pack(value: Any, stage: str) -> Any:
     """Return a copy that JSON can hold of what the ``state_dict()`` of a stage's aggregator has returned.
 
-    Raises:
-        TypeError: If something in it is neither JSON nor an array, or would come back as something else.
+    Raises a TypeError if something in it is neither JSON nor an array, or would come back as something else.
     """
     return _pack(value, _ValuePlace(stage, ""), 0)
 

@@ -18,11 +18,7 @@ from spdl.pipeline._state.origins import Root
 
 
 class Inside(NamedTuple):
-    """An object that was put in and has not come out.
-
-    Attributes:
-        epoch: How many epochs had ended when it was put in.
-    """
+    """An object that was put in, after so many ends of epochs, and has not come out."""
 
     root: Root
     item: Any

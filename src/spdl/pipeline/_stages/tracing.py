@@ -23,11 +23,7 @@ from spdl.pipeline._world import current_thread, perf_counter
 
 
 class Tracer:
-    """Records what the parts of one pipeline do.
-
-    Args:
-        pipeline: The pipeline's number.
-    """
+    """Records what the parts of one pipeline do."""
 
     def __init__(self, recorder: Recorder, pipeline: int) -> None:
         self.recorder = recorder

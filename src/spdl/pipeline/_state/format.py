@@ -19,11 +19,9 @@ VERSION = 1
 
 
 def sealed(kind: str, content: dict[str, Any]) -> dict[str, Any]:
-    """Return a state: the content in its envelope. The checksum takes some ten microseconds for 1 kB.
+    """Return a state that one kind of object may load: the content in its envelope.
 
-    Args:
-        kind: The kind of object that alone may load it.
-        content: All that it knows.
+    The checksum takes some ten microseconds for 1 kB.
     """
     state = {"spdl": kind, "version": VERSION, **content}
     return {**state, _NAME: checksum_of(state)}
@@ -33,10 +31,8 @@ def checksum_of(state: dict[str, Any]) -> int:
     """Return the checksum of all that a state holds apart from its checksum.
 
     It is the same after JSON, pickle or another order of the keys. A part that is the sealed state of another object
-    stands for itself by its own checksum, so it is not gone through twice. The code that loads it checks that.
-
-    Raises:
-        ValueError, RecursionError: If it is nested without end, or holds an int that Python does not write.
+    stands for itself by its own checksum, so it is not gone through twice. The code that loads it checks that. It
+    raises RecursionError or ValueError if the state is nested without end, or holds an int that Python does not write.
     """
     content = {name: _stand_in(part) for name, part in state.items() if name != _NAME}
     try:
@@ -67,12 +63,9 @@ _OTHER_KEY = re.compile(r'"(?:-?\d[^"]*|-?Infinity|NaN|true|false|null)": ')
 
 
 def check_state(argument: str, state: object, kind: str) -> None:
-    """Raise unless it is a whole state of this kind of object, of a version that can be read.
+    """Raise a TypeError unless it is a dict, and a ValueError unless it is a whole state of this kind of object.
 
-    Raises:
-        TypeError: If it is not a dict.
-        ValueError: If it is of another kind of object, of a newer version, of none, or if something in it was removed
-            or replaced.
+    Its version has to be one that can be read.
     """
     if not isinstance(state, dict):
         refuse(TypeError, argument, "a dict, as `state_dict()` returns one", state)
@@ -98,11 +91,7 @@ def _with_article(kind: str) -> str:
 
 
 def check_seal(argument: str, state: dict[str, Any]) -> None:
-    """Raise unless a state is whole: if something in it was removed or replaced.
-
-    Raises:
-        ValueError: If so.
-    """
+    """Raise a ValueError if something in a state was removed or replaced."""
     if "checksum" not in state:
         refuse_state(argument, "is damaged: it has no 'checksum', so a part of it was cut off")
     written = state["checksum"]
@@ -137,11 +126,7 @@ def refuse_state(argument: str, what: str) -> NoReturn:
 
 
 def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
-    """Raise unless a state is of a pipeline like this one.
-
-    Raises:
-        ValueError: If it is of another; the message names both.
-    """
+    """Raise a ValueError that names both, unless a state is of a pipeline like this one."""
     if not isinstance(theirs, dict):
         refuse_state("state", "is damaged: it has no fingerprint")
     stages, sources = theirs.get("stages"), theirs.get("sources")

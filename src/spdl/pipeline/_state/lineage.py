@@ -23,12 +23,7 @@ _SHOWN = 8  # Positions listed in a message before it says how many more there a
 
 
 class Progress(NamedTuple):
-    """The part of one source's items that has been consumed.
-
-    Attributes:
-        position: The position of the item that the source hands out next.
-        out: The positions below it that were handed out and are not consumed, in order.
-    """
+    """The position of the item that a source hands out next, and those below it that are out, in order."""
 
     position: int
     out: tuple[int, ...]
@@ -57,8 +52,7 @@ class Lineage:
 
     Attributes:
         histories: The results of aggregators with leftovers, of each in the order of the stages.
-        deliver_position: Removes the position of an item that was consumed, if its root is a plain position: elsewhere
-            call `deliver`.
+        deliver_position: Removes the position of a consumed item whose root is a plain position: see `deliver`.
         removable: The positions that the consumer may remove itself: all that are out, unless a node must be informed.
         in_hand: The roots of items that are on their way to the consumer, and of those that were lost there. They count
             as out, delivered or not. Each has its own key.

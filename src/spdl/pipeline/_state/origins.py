@@ -185,9 +185,7 @@ class AggregatorLeftover(NamedTuple):
 class RepeatedResult(NamedTuple):
     """A result of an earlier run that has to be made again of the same items and the same leftover.
 
-    Attributes:
-        place: The place of its items among the batches of that run's state.
-        leftover: The leftover before it, and its epoch.
+    ``place`` is that of its items among the batches of that run's state.
     """
 
     place: int
@@ -230,10 +228,7 @@ class AggregatorCut(NamedTuple):
 class AggregatorHistory:
     """The results of one aggregator that says what it has left over. Guarded by the engine's lock.
 
-    Attributes:
-        again: The results of an earlier run that have to be made again.
-        leftover: That run's leftover, until it is loaded.
-        epoch: The number of the next item's epoch.
+    Results ``again`` of an earlier run have to be made again. ``leftover`` is that run's, until it is loaded.
     """
 
     __slots__ = ("_floor", "_left", "_made", "again", "epoch", "leftover", "live")
@@ -280,11 +275,9 @@ class AggregatorHistory:
         return next(each for each in self.again if each.batch.record is record)
 
     def cut(self, undone: Iterable[AggregatorResult], referred: Collection[AggregatorResult]) -> AggregatorCut:
-        """Return where another run has to continue.
+        """Return where another run has to continue, beside results that are not consumed.
 
-        Args:
-            undone: Results that count as not consumed, apart from those that are not.
-            referred: The results that were consumed in part.
+        Results that are ``undone`` count as not consumed; those ``referred`` to were consumed in part.
         """
         unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.history is self))}
         first = self._made
@@ -297,10 +290,9 @@ class AggregatorHistory:
 
 
 def result_path(root: Root) -> tuple[int, ...] | None:
-    """Return the position of the item that a result comes from, and the numbers of the results on the way to it.
+    """Return the position of a result's item, and the numbers of the results on the way to it.
 
-    Returns:
-        The position alone if it is the item's only result; None if several items went into it, as into a batch.
+    The position is alone if that is the item's only result. None if several items went into it, as into a batch.
     """
     path: list[int] = []
     while isinstance(root, Group):

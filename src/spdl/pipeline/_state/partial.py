@@ -36,12 +36,9 @@ class Member(NamedTuple):
 
 
 class Record:
-    """The record of one item.
+    """The record of one item: its consumed results, and the batch that it went into, if that has to be made again.
 
-    Attributes:
-        done: The numbers of its consumed results.
-        member: The batch that it went into, if that has to be made again.
-        met: Whether the item has become results again. From then on, the lineage knows them.
+    Once it is ``met``, it has become results again, which the lineage knows.
     """
 
     __slots__ = ("done", "member", "met", "results")
@@ -129,9 +126,7 @@ class Restored:
     def learn(self, root: int, results: Iterable[tuple[int, ...]]) -> None:
         """Note that results of an item were consumed elsewhere, before it is handed out here.
 
-        Args:
-            root: The item's root.
-            results: The number of each result, preceded by the numbers of the results that it was made of.
+        Each result's number comes after the numbers of the results that it was made of.
         """
         record = self.roots[root] = Record()
         for *path, number in results:
@@ -148,10 +143,9 @@ class Restored:
             self.batches.remove(batch)
 
     def pending(self, out: Collection[int]) -> list[tuple[Term, list[int]]]:
-        """Return what has not been met again: the items, and their consumed results.
+        """Return the items that have not been met again, and their consumed results.
 
-        Args:
-            out: The roots of the positions that are out. Results of other positions will not come again.
+        Results of positions that are not ``out`` will not come again.
         """
         return [
             (item, done) for item, done, roots in self._partial if not self._record(item).met and roots.issubset(out)
@@ -175,12 +169,7 @@ def _spread(batch: list[Any], sources: int) -> list[Term]:
 
 
 def restored_from_state(state: dict[str, Any], sources: int) -> Restored | None:
-    """Return a state's records of items whose results were consumed in part; None if there are no such items.
-
-    Args:
-        state: The records as `state_of` wrote them.
-        sources: How many sources there are.
-    """
+    """Return a state's records of items whose results were consumed in part; None if there are no such items."""
     if not state:
         return None
     return Restored(state.get("batches", []), [(each["item"], each["done"]) for each in state["items"]], sources)
@@ -271,10 +260,8 @@ class _Writer:
 def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
     """Return the items whose results were consumed in part, and what aggregators have left over, as a state holds them.
 
-    Called with the engine's lock held.
-
-    Raises:
-        RuntimeError: If the items of a result that has to be made again cannot be named.
+    Called with the engine's lock held. Raises a RuntimeError if the items of a result that has to be made again cannot
+    be named.
     """
     restored = lineage.restored
     if not unconsumed.results and restored is None and not lineage.histories:
@@ -320,15 +307,9 @@ def _history_state(writer: _Writer, history: AggregatorHistory, unconsumed: Unco
 def histories_from_state(
     states: list[dict[str, Any]], number: int, restored: Restored | None
 ) -> list[tuple[AggregatorLeftover, list[RepeatedResult]]]:
-    """Return the leftovers of aggregators and the results that they have to make again, as `state_of` wrote them.
+    """Return the leftovers of ``number`` aggregators and the results that they have to make again.
 
-    Args:
-        states: The written states.
-        number: How many there must be.
-        restored: The state's records about the items of these results.
-
-    Raises:
-        ValueError: If it is of other aggregators.
+    Raises a ValueError if they are other aggregators' than those of `state_of`.
     """
     if len(states) != number:
         raise ValueError(

@@ -20,11 +20,7 @@ class Interruptible:
 
 
 class OnePass:
-    """An iterator that is not the iterable itself, or a pass without items would look like an exhausted source.
-
-    Args:
-        take: Returns the next item, or raises StopIteration.
-    """
+    """An iterator that is not the iterable itself, or a pass without items would look like an exhausted source."""
 
     def __init__(self, take: Callable[[], Any]) -> None:
         self._take = take
@@ -80,14 +76,9 @@ class Passes:
         return self._known
 
     def begin(self, position: int, state: Any, *, epochs_read: int, lowest_out: int) -> Pass:
-        """Note that a pass begins.
+        """Note that a pass begins. Forget those that the consumer has read to their end, and of which no item is out.
 
-        Args:
-            position: That of its first item.
-            state: The source's own state.
-            epochs_read: How many epochs the consumer has seen the end of. One more is kept: a signal handler may come
-                before the consumer has really seen it.
-            lowest_out: The lowest position that is out.
+        One more is kept: a signal handler may come before the consumer has really seen the end of an epoch.
         """
         passes, number = self._known
         begun = Pass(number, position, state)
@@ -109,9 +100,7 @@ class Passes:
 def mark_of(item: Any, depth: int = 0) -> str | None:
     """Return a short text that differs for most items; None for objects without such a text.
 
-    Args:
-        item: The item.
-        depth: How many sequences it is nested in. Deeper items have no mark, since a list may contain itself.
+    Deeply nested sequences have none either, since a list may contain itself.
     """
     if type(item) in (tuple, list) and len(item) <= _MOST_PARTS and depth < _DEEPEST:
         marks = [mark_of(part, depth + 1) for part in item]
@@ -522,12 +511,10 @@ def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) ->
 
 
 class ReceivedPositions(NamedTuple):
-    """The received items of a pass.
+    """What a source's ``state_dict()`` returned before a pass, and which items of the pass were received.
 
-    Attributes:
-        before: The result of the source's ``state_dict()`` before the pass.
-        first: How many items were received from the first one on, without a gap.
-        beyond: Ranges of further received items: the first and the one after the last.
+    From the first one on, ``first`` items have no gap; ``beyond`` has ranges of others: the first and the one after the
+    last.
     """
 
     before: Any
@@ -536,12 +523,7 @@ class ReceivedPositions(NamedTuple):
 
 
 def has_another_share(source: Any, before: Any) -> bool:
-    """Return whether a pass was another share of the data than this source would yield now. Changes its state.
-
-    Args:
-        source: Any source.
-        before: The result of ``state_dict()`` of the source that was read, before the pass.
-    """
+    """Return whether a pass was another share of the data than this source would yield now. Changes its state."""
     if before is None or not (has_state(source) and offers(source, "advance_state")):
         return False
     source.load_state_dict(before)

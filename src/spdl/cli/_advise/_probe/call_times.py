@@ -107,9 +107,7 @@ _TRIALS = 150
 class CallTimes:
     """Sums the time in functions that read, decode, transform or wait, by Python's profiling hook.
 
-    Attributes:
-        seconds: The time observed, without the cost of observing.
-        by_kind: The part of it in functions of each kind. The rest is other code.
+    ``seconds`` is without the cost of observing. What ``by_kind`` lacks of it is other code.
     """
 
     def __init__(self) -> None:

@@ -43,26 +43,19 @@ class RecordFile:
 
 
 class LoaderTimes:
-    """The times of all loaders that one line makes.
+    """The times of all loaders that one line makes, as `JobLoader` adds them up over processes.
 
     Attributes:
-        description: The line and the arguments of the loader.
-        made: How many loaders were read.
         epochs: How many iterations have begun.
         start_seconds: The time from the beginning of an iteration to its first batch, and the time of its end.
         end_seconds: The part of it that the ends took, at which workers stop that are not kept.
-        waits: How many batches came after the first one of an iteration.
-        wait_seconds: The time that the loop waited for these.
+        waits: How many batches came after the first one of an iteration, for which the loop waited ``wait_seconds``.
         wait_cpu: The CPU seconds that the waiting thread spent on these: with worker processes, on receiving them.
         steps: How many times the loop did something with a batch. The first time of all is left out.
-        step_seconds: The time that it took for that.
-        step_cpu: The CPU seconds of the process in that time.
-        coreless_seconds: The part of `step_seconds` in which the loop's thread could run but had no core, as workers
-            have them.
+        step_cpu: The CPU seconds of the process in ``step_seconds``.
+        coreless_seconds: The part of these in which the loop's thread could run but had no core, as workers have them.
         ahead_steps, ahead_seconds, ahead_cpu: The same for steps whose batches had all been there before.
-        periods, period_seconds, period_squares: How many waits and the steps after them there were, and the sums of
-            their lengths, waiting included, and of the squares of these.
-        ahead_squares: The sum of the squares of the lengths of steps whose batches had been there.
+        periods: How many waits with the steps after them there were; ``..._squares`` are sums of squares of lengths.
         other_thread: Whether a thread other than the main one reads the loader.
     """
 
@@ -150,9 +143,8 @@ class LoaderTimes:
 class _Given(threading.local):
     """The last batch that a thread got.
 
-    Attributes:
-        batch: The times that it counts for, when it came by the clock and by the process's CPU time, and whether it had
-            been there before. None after the end of an iteration: the time after it is not a step.
+    It has the times that it counts for, when it came by the clock and by the process's CPU time, and whether it had
+    been there before. None after the end of an iteration: the time after it is not a step.
     """
 
     batch: tuple[LoaderTimes, float, float, bool] | None = None
