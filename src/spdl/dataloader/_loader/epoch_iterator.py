@@ -90,6 +90,16 @@ class EpochSteps:
         sharing = Sharing(world.size, batch_size, drop_last, even_batches)
         self._plan = Plan(self._size, Ranges([(0, start)]) if start else EMPTY, sharing)
 
+    def check(self, called: str) -> None:
+        """Raise a ValueError if `drop_last` leaves nothing of a whole epoch. Messages call its samples as given."""
+        if not self.most and not self._start:
+            ranks = self.world.size
+            together = f"{self._batch_size} on each of {ranks} ranks" if ranks > 1 else str(self._batch_size)
+            raise ValueError(
+                f"`drop_last=True` would leave out everything: an epoch has {self._size} {called}, and a step takes "
+                f"{together}. Choose a smaller `batch_size` or `drop_last=False`."
+            )
+
     @property
     def most(self) -> int:
         return self._plan.steps

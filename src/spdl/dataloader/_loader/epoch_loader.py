@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
@@ -24,12 +24,32 @@ from spdl.dataloader._loader.loader_state import (
 )
 from spdl.dataloader._loader.tensors import OutputKind, check_device, import_torch, send
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
+from spdl.pipeline._for_loaders import tell_arguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 Batch = TypeVar("Batch")
 
 _MAX_THREADS = 1024
 LARGEST_SEED = (1 << 64) - 1
 _TIMEOUT = "a number of seconds above 0, or None"
+_TRANSFER = StageArguments(
+    unit="batch",
+    otherwise=(
+        "One thread copies to the device, which no argument changes: have it copy less, such as pictures of "
+        '`dtype="uint8"` that the device normalises.'
+    ),
+)
+
+SHARED = (
+    *("seed", "drop_last", "even_batches", "rank", "world_size", "batch_transform"),
+    *("output", "device", "num_threads", "prefetch", "timeout"),
+)
+"""The arguments that all loaders have. Each spells them out, since users look there."""
+
+
+def pick(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return some of the arguments of a loader, whose local variables are given, to pass them on."""
+    return {name: given[name] for name in names}
 
 
 class EpochLoader(abc.ABC, Generic[Batch]):
@@ -48,8 +68,10 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         *,
         seed: int,
         drop_last: bool,
+        even_batches: bool,
         rank: int | None,
         world_size: int | None,
+        batch_transform: Callable[[Any], Any] | None,
         output: OutputKind,
         device: Any,
         num_threads: int | None,
@@ -58,11 +80,13 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     ) -> None:
         self.batch_size = positive("batch_size", batch_size)
         self.drop_last = check_flag("drop_last", drop_last)
+        self._even_batches = check_flag("even_batches", even_batches)
         self._media = media
         self._seed = check_int("seed", seed, least=0, most=LARGEST_SEED)
         if (rank, world_size) != (None, None):
             find_world(rank, world_size)
         self._place = rank, world_size
+        check_function("batch_transform", batch_transform)
         check_choice("output", output, get_args(OutputKind))
         self._output = output
         self._device = check_device(device, output)
@@ -103,11 +127,17 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     def _warn_if_idle(self, steps: Any) -> None:
         """Warn if this rank has no steps in a whole epoch."""
 
-    def _finish(self, builder: PipelineBuilder[Any, Any], threads: int) -> Pipeline[StepResult]:
+    def _finish(
+        self, builder: PipelineBuilder[Any, Any], threads: int, stages: Sequence[StageArguments], source: str
+    ) -> Pipeline[StepResult]:
+        """Build a pipeline that also moves batches to the device. Its verdicts say of the source what is given."""
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
             builder.pipe(_TransferBatch(self._device), name="transfer", executor=thread)
-        return builder.add_sink(self._prefetch).build(num_threads=threads)
+            stages = (*stages, _TRANSFER)
+        pipeline = builder.add_sink(self._prefetch).build(num_threads=threads)
+        tell_arguments(pipeline, LoaderArguments(type(self).__name__, tuple(stages), source=source))
+        return pipeline
 
     def _threads(self) -> int:
         return self._num_threads or default_threads()
@@ -278,6 +308,11 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     def __getstate__(self) -> dict[str, Any]:
         # Running parts stay in this process.
         return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None, "_read": None}
+
+
+def check_function(name: str, function: object) -> None:
+    if not (function is None or callable(function)):
+        refuse(TypeError, name, "a function, or None", function)
 
 
 class _TransferBatch:

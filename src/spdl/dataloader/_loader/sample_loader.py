@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, refuse
 from spdl.dataloader._loader.epoch_iterator import EpochStep, EpochSteps, StepResult
-from spdl.dataloader._loader.epoch_loader import Batch, EpochLoader
-from spdl.dataloader._loader.failures import SampleFailure
+from spdl.dataloader._loader.epoch_loader import SHARED, Batch, EpochLoader, check_function
+from spdl.dataloader._loader.failures import SampleFailure, describe_failures
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world, identify
 from spdl.dataloader._loader.tensors import OutputKind
+from spdl.io import LoadError
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline._for_loaders import tell_arguments
-from spdl.pipeline._report.page import LoaderArguments, StageArguments
+from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, SequentialOrder, ShuffledOrder, replacements
 from spdl.source._shared import refuse_batches, warn_of_idle_rank
 
@@ -23,13 +23,13 @@ OnError: TypeAlias = Literal["raise", "skip", "refill"]
 # So many batches are made at once, at the most: with more, memory would grow with the number of cores.
 BATCHES_AT_ONCE = 4
 
-_TRANSFER = StageArguments(
-    unit="batch",
-    otherwise=(
-        "One thread copies to the device, which no argument changes: have it copy less, such as pictures of "
-        '`dtype="uint8"` that the device normalises.'
-    ),
-)
+SHARED_BY_SAMPLES = (*SHARED, "shuffle", "order", "on_error")
+"""The arguments that all loaders of samples have."""
+
+MADE_WITH = ("seed", "on_error", "batch_transform", "output")
+"""Those that are passed on to a `Maker`."""
+
+_REFILLS = 32
 
 
 def other_samples(order: EpochOrder | int, seed: int, epoch: int, index: int, position: int) -> Iterator[int]:
@@ -47,18 +47,77 @@ def other_samples(order: EpochOrder | int, seed: int, epoch: int, index: int, po
 
 
 class Maker(abc.ABC):
-    """Makes batches. Several threads call it at once."""
+    """Makes batches. Several threads call it at once.
+
+    Replacements come from the user's order, or from so many samples.
+    """
 
     media: str
     """The word for the samples in messages."""
+    called: ClassVar[str] = "samples"
+    """The word for replacements there."""
     otherwise: ClassVar[str]
     """The remedy if more threads do not help."""
     in_place_of_processes: ClassVar[str]
     """The remedy if threads wait for the GIL."""
 
+    def __init__(
+        self,
+        drawn_from: EpochOrder | int,
+        *,
+        seed: int,
+        on_error: OnError,
+        batch_transform: Callable[[Any], Any] | None,
+        output: OutputKind,
+    ) -> None:
+        self._drawn_from = drawn_from
+        self._seed = seed
+        self._on_error = on_error
+        self._batch_transform = batch_transform
+        self._output = output
+
     @abc.abstractmethod
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
         """Return the batch of the samples of a step, or None if all were left out; and the samples that failed."""
+
+    def _replace(
+        self,
+        step: EpochStep,
+        epoch: int,
+        failed: Mapping[int, SampleFailure],
+        retry: Callable[[dict[int, int]], Mapping[int, SampleFailure]],
+    ) -> list[SampleFailure]:
+        """Put other samples in the places of those that failed, and return all that failed.
+
+        `retry` loads samples into places, and returns those that fail again.
+        """
+        indices, positions = step.indices.tolist(), step.positions.tolist()
+        others = {
+            place: other_samples(self._drawn_from, self._seed, epoch, indices[place], positions[place])
+            for place in failed
+        }
+        tried = {place: [failure] for place, failure in failed.items()}
+        noted: list[SampleFailure] = []
+        for _ in range(_REFILLS):
+            draws = {place: next(others[place], -1) for place in tried}
+            if -1 in draws.values():
+                break
+            again = retry(draws)
+            for place, index in draws.items():
+                if place in again:
+                    tried[place].append(again[place])
+                else:
+                    noted += [failure._replace(replacement=index) for failure in tried.pop(place)]
+            if not tried:
+                return noted
+        most = max(tried.values(), key=len)
+        remedy = "There is no other sample to put in their place."
+        if len(most) > 1:
+            remedy = (
+                f"None of {len(most) - 1} other {self.called} that were tried in their place could be loaded either, "
+                f"at last sample {most[-1].index}: {most[-1].reason}"
+            )
+        raise LoadError(describe_failures([each[0] for each in tried.values()], len(indices), self.media, remedy))
 
 
 class SampleLoader(EpochLoader[Batch]):
@@ -73,41 +132,16 @@ class SampleLoader(EpochLoader[Batch]):
         *,
         shuffle: bool,
         order: EpochOrder | None,
-        seed: int,
-        drop_last: bool,
-        even_batches: bool,
-        rank: int | None,
-        world_size: int | None,
         on_error: OnError,
         transform: Callable[..., Any] | None = None,
-        batch_transform: Callable[[Any], Any] | None,
-        output: OutputKind,
-        device: Any,
-        num_threads: int | None,
-        prefetch: int,
-        timeout: float | None,
+        **others: Any,
     ) -> None:
-        super().__init__(
-            batch_size,
-            media,
-            seed=seed,
-            drop_last=drop_last,
-            rank=rank,
-            world_size=world_size,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
-        )
+        super().__init__(batch_size, media, **others)
         self.dataset = source
-        self._even_batches = check_flag("even_batches", even_batches)
         size = count(source)
         self._order = make_order(size, order, shuffle=check_flag("shuffle", shuffle), seed=self._seed)
         check_choice("on_error", on_error, get_args(OnError))
-        for name, function in (("transform", transform), ("batch_transform", batch_transform)):
-            if not (function is None or callable(function)):
-                refuse(TypeError, name, "a function, or None", function)
+        check_function("transform", transform)
         self._maker = make_maker()
         self._fingerprint: str | None = None
         self._check_early()
@@ -123,22 +157,15 @@ class SampleLoader(EpochLoader[Batch]):
         return len(self._make_steps(LoaderProgress()))
 
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps:
-        world = find_world(*self._place)
-        start = progress.position
         steps = EpochSteps(
             self._order,
             self.batch_size,
-            world,
+            find_world(*self._place),
             drop_last=self.drop_last,
             even_batches=self._even_batches,
-            start=start,
+            start=progress.position,
         )
-        if not steps.most and not start:
-            together = f"{self.batch_size} on each of {world.size} ranks" if world.size > 1 else str(self.batch_size)
-            raise ValueError(
-                f"`drop_last=True` would leave out everything: an epoch has {len(self._order)} samples, and a "
-                f"step takes {together}. Choose a smaller `batch_size` or `drop_last=False`."
-            )
+        steps.check("samples")
         return steps
 
     def _warn_if_idle(self, steps: EpochSteps) -> None:
@@ -168,7 +195,6 @@ class SampleLoader(EpochLoader[Batch]):
 
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
-        pipeline = self._finish(builder, at_once)
         loading = StageArguments(
             unit="batch",
             several="num_threads",
@@ -177,10 +203,9 @@ class SampleLoader(EpochLoader[Batch]):
             otherwise=maker.otherwise,
             in_place_of_processes=maker.in_place_of_processes,
         )
-        stages = (loading,) if self._device is None else (loading, _TRANSFER)
-        source = "Nothing but `order` runs there: have its `take()` do less."
-        tell_arguments(pipeline, LoaderArguments(type(self).__name__, stages, source=source))
-        return pipeline
+        return self._finish(
+            builder, at_once, [loading], source="Nothing but `order` runs there: have its `take()` do less."
+        )
 
 
 def _check_within(step: EpochStep, size: int, order: EpochOrder) -> None:

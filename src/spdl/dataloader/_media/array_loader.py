@@ -9,8 +9,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_iterable, check_str, refuse
+from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
-from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.array_reader import ArrayReader, ArrayRow
 from spdl.dataloader._media.media_loader import MediaLoader
@@ -268,19 +269,6 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             source,
             batch_size,
             reader,
-            shuffle=shuffle,
-            order=order,
-            seed=seed,
-            drop_last=drop_last,
-            even_batches=even_batches,
-            rank=rank,
-            world_size=world_size,
-            on_error=on_error,
             transform=transform,
-            batch_transform=batch_transform,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
+            **pick(locals(), SHARED_BY_SAMPLES),
         )

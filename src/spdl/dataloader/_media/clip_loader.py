@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
+from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.labelled_batches import ClipBatch, LabelledBatch
-from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
@@ -215,20 +216,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
             source,
             batch_size,
             reader,
-            shuffle=shuffle,
-            order=order,
-            seed=seed,
-            drop_last=drop_last,
-            even_batches=even_batches,
-            rank=rank,
-            world_size=world_size,
-            on_error=on_error,
             transform=transform,
-            batch_transform=batch_transform,
             pad=pad,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
+            **pick(locals(), SHARED_BY_SAMPLES),
         )

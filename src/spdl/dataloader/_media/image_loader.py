@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from spdl._check import positive, refuse
+from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.labelled_batches import ImageBatch
-from spdl.dataloader._loader.sample_loader import OnError
+from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.image_reader import ImageReader
@@ -213,22 +214,9 @@ class ImageLoader(MediaLoader[ImageBatch]):
             source,
             batch_size,
             reader,
-            shuffle=shuffle,
-            order=order,
-            seed=seed,
-            drop_last=drop_last,
-            even_batches=even_batches,
-            rank=rank,
-            world_size=world_size,
-            on_error=on_error,
             transform=transform,
-            batch_transform=batch_transform,
             pad=pad,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
+            **pick(locals(), SHARED_BY_SAMPLES),
         )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from spdl._check import refuse, show, shown_place
-from spdl.dataloader._loader.epoch_loader import Batch
+from spdl.dataloader._loader.epoch_loader import Batch, pick
 from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures, transform_batch
 from spdl.dataloader._loader.labelled_batches import LabelledBatch
-from spdl.dataloader._loader.sample_loader import Maker, OnError, SampleLoader, other_samples
+from spdl.dataloader._loader.sample_loader import MADE_WITH, Maker, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._media.sample_fields import gather, shapes_of, to_array, to_columns
 from spdl.dataloader._media.sample_transform import SampleTransform
@@ -86,45 +87,16 @@ class MediaLoader(SampleLoader[Batch]):
         reader: MediaReader,
         *,
         order: EpochOrder | None,
-        seed: int,
-        on_error: OnError,
         transform: Callable[..., Any] | None,
-        batch_transform: Callable[[Any], Any] | None,
         pad: Pad = None,
-        output: OutputKind,
         **others: Any,
     ) -> None:
-        def make_maker() -> BatchMaker:
-            return BatchMaker(
-                source,
-                reader,
-                order=order,
-                seed=self._seed,
-                on_error=on_error,
-                transform=transform,
-                batch_transform=batch_transform,
-                pad=pad,
-                output=output,
-            )
-
-        super().__init__(
-            source,
-            batch_size,
-            reader.media,
-            make_maker,
-            order=order,
-            seed=seed,
-            on_error=on_error,
-            transform=transform,
-            batch_transform=batch_transform,
-            output=output,
-            **others,
-        )
+        make = partial(BatchMaker, source, reader, order, transform=transform, pad=pad, **pick(others, MADE_WITH))
+        super().__init__(source, batch_size, reader.media, make, order=order, transform=transform, **others)
 
 
 Pad: TypeAlias = "Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
 
-_REFILLS = 32
 _REMEDY = (
     'Pass on_error="skip" to leave such samples out, or "refill" to put others in their place, so that all batches '
     "stay full; `failures` then lists them."
@@ -148,36 +120,36 @@ class BatchMaker(Maker):
         self,
         source: Sequence[Any],
         reader: MediaReader,
-        *,
         order: EpochOrder | None,
-        seed: int,
-        on_error: OnError,
+        *,
         transform: Callable[..., Any] | None,
-        batch_transform: Callable[[Any], Any] | None,
         pad: Pad,
         output: OutputKind,
+        **others: Any,
     ) -> None:
+        super().__init__(len(source) if order is None else order, output=output, **others)
         self._source = source
-        self._order = order
         self._reader = reader
         self.media = reader.media
-        self._seed = seed
-        self._on_error = on_error
         self._transform = None if transform is None else SampleTransform(transform, reader, output)
-        self._batch_transform = batch_transform
         self._paddings = _make_paddings(pad)
-        self._output = output
 
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
         indices, positions = step.indices.tolist(), step.positions.tolist()
         columns, fields, reasons = self._load(indices, epoch, num_threads)
-        failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
+        failed = {place: self._note(epoch, columns, place, reason) for place, reason in reasons.items()}
+        failures = list(failed.values())
         if failures and self._on_error == "raise":
             in_all = all(any(hint in each.reason for hint in NO_ONE_CASE) for each in failures)
             remedy = "" if in_all and len(failures) == len(indices) else _REMEDY
             raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
         if failures and self._on_error == "refill":
-            failures = self._refill(columns, fields, reasons, positions, epoch=epoch, num_threads=num_threads)
+            left = set(reasons)
+
+            def retry(draws: dict[int, int]) -> dict[int, SampleFailure]:
+                return self._retry(columns, fields, draws, left, epoch=epoch, num_threads=num_threads)
+
+            failures = self._replace(step, epoch, failed, retry)
         elif failures:
             loaded = [place for place in range(len(indices)) if place not in reasons]
             if not loaded:
@@ -263,48 +235,37 @@ class BatchMaker(Maker):
             return {}, {failure.index: failure.reason for failure in error.failures}
         return fields, dict(reasons)
 
-    def _refill(
+    def _retry(
         self,
         columns: _Columns,
         fields: dict[str, Any],
-        reasons: dict[int, str],
-        positions: list[int],
+        draws: dict[int, int],
+        left: set[int],
         *,
         epoch: int,
         num_threads: int,
-    ) -> list[SampleFailure]:
-        indices = columns["index"]
-        order = len(self._source) if self._order is None else self._order
-        others_of = {
-            place: other_samples(order, self._seed, epoch, indices[place], positions[place]) for place in reasons
-        }
-        failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}
-        noted: list[SampleFailure] = []
-        for _ in range(_REFILLS):
-            places = sorted(failed)
-            draws = [next(others_of[place], -1) for place in places]
-            if -1 in draws:
-                break
-            others, read, again = self._load(draws, epoch, num_threads)
-            if read and not fields:
-                # All have failed, so no array exists yet.
-                fields.update(_make_room(read, len(columns["index"])))
-            if read and shapes_of(read) != shapes_of(fields):
-                reason = f"its arrays are {shapes_of(read)}, those of the batch {shapes_of(fields)}"
-                again = {**dict.fromkeys(range(len(places)), reason), **again}
-            for number, place in enumerate(places):
-                if number in again:
-                    failed[place].append(self._note(epoch, others, number, again[number]))
-                    continue
-                self._check_fields(columns, others, draws[number], settled=len(failed) < len(indices))
-                for name, array in read.items():
-                    fields[name][place] = array[number]
-                for name, column in columns.items():
-                    column[place] = others[name][number]
-                noted += [failure._replace(replacement=draws[number]) for failure in failed.pop(place)]
-            if not failed:
-                return noted
-        raise self._nothing_fits(list(failed.values()), len(columns["index"]))
+    ) -> dict[int, SampleFailure]:
+        """Fill places of a batch, of which some are `left`. Return why some of the samples cannot be had."""
+        count = len(columns["index"])
+        others, read, again = self._load(list(draws.values()), epoch, num_threads)
+        if read and not fields:
+            # All have failed, so no array exists yet.
+            fields.update(_make_room(read, count))
+        if read and shapes_of(read) != shapes_of(fields):
+            reason = f"its arrays are {shapes_of(read)}, those of the batch {shapes_of(fields)}"
+            again = {**dict.fromkeys(range(len(draws)), reason), **again}
+        failed = {}
+        for number, (place, index) in enumerate(draws.items()):
+            if number in again:
+                failed[place] = self._note(epoch, others, number, again[number])
+                continue
+            self._check_fields(columns, others, index, settled=len(left) < count)
+            for name, array in read.items():
+                fields[name][place] = array[number]
+            for name, column in columns.items():
+                column[place] = others[name][number]
+            left.remove(place)
+        return failed
 
     def _check_fields(self, columns: _Columns, others: _Columns, index: int, *, settled: bool) -> None:
         """Take the fields of the samples that fill places in a batch, if all of its first samples have failed."""
@@ -318,17 +279,6 @@ class BatchMaker(Maker):
             del columns[name]
         for name in others:
             columns.setdefault(name, [None] * count)
-
-    def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
-        tried = max(map(len, failed)) - 1
-        last = max(failed, key=len)[-1]
-        remedy = "There is no other sample to put in their place."
-        if tried:
-            remedy = (
-                f"None of {tried} other samples that were tried in their place could be loaded either, at last sample "
-                f"{last.index}: {last.reason}"
-            )
-        return LoadError(describe_failures([each[0] for each in failed], count, self._reader.media, remedy))
 
     def _assemble(
         self,

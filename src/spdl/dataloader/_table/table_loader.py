@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from spdl._check import check_choice, check_flag, check_int, refuse
-from spdl.dataloader._loader.sample_loader import OnError, SampleLoader
+from spdl.dataloader._loader.epoch_loader import pick
+from spdl.dataloader._loader.sample_loader import MADE_WITH, SHARED_BY_SAMPLES, OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._table.columns import Column, Nulls, Packing, is_text, plan_columns, text_type
 from spdl.dataloader._table.table_batch import TableBatch
@@ -166,30 +167,14 @@ class TableLoader(SampleLoader[TableBatch]):
             has_own_order=own,
             nulls=nulls,
             cache_bytes=cache_bytes,
-            seed=seed,
-            on_error=on_error,
-            batch_transform=batch_transform,
-            output=output,
+            **pick(locals(), MADE_WITH),
         )
         super().__init__(
             files,
             batch_size,
             maker.media,
             lambda: maker,
-            shuffle=shuffle and own,
-            order=order,
-            seed=seed,
-            drop_last=drop_last,
-            even_batches=even_batches,
-            rank=rank,
-            world_size=world_size,
-            on_error=on_error,
-            batch_transform=batch_transform,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
+            **{**pick(locals(), SHARED_BY_SAMPLES), "shuffle": shuffle and own},
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from spdl._processes import RenewedLock
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures, transform_batch
-from spdl.dataloader._loader.sample_loader import Maker, OnError, other_samples
-from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
+from spdl.dataloader._loader.sample_loader import Maker
+from spdl.dataloader._loader.tensors import all_to_torch
 from spdl.dataloader._table.columns import Codes, Column, Nulls, Packing
 from spdl.dataloader._table.table_batch import TableBatch
 from spdl.io import LoadError
@@ -30,7 +30,6 @@ _BEHIND = 8
 # So many of their places are looked at, and so many that follow each other where a row group is not here.
 _SAMPLED = 256
 _LOOKED_AT = 2048
-_REFILLS = 32
 _REMEDY = (
     'If nulls are the reason, pass nulls="mask", or fill_null={column: value}, which alone fills those in lists. Pass '
     'on_error="skip" to leave such rows out, or "refill" to put others in their place; `failures` then lists them.'
@@ -40,7 +39,7 @@ _REMEDY = (
 class TableMaker(Maker):
     """Makes batches of columns, of which the `masked` get a mask. The user's own order may leave out rows."""
 
-    media = "rows"
+    media = called = "rows"
     otherwise = (
         "At most four batches are made at once. Read fewer columns, or raise `cache_bytes` if not all row groups fit."
     )
@@ -56,23 +55,16 @@ class TableMaker(Maker):
         has_own_order: bool,
         nulls: Nulls,
         cache_bytes: int,
-        seed: int,
-        on_error: OnError,
-        batch_transform: Callable[[TableBatch], Any] | None,
-        output: OutputKind,
+        **others: Any,
     ) -> None:
+        super().__init__(order if has_own_order else len(files), **others)
         self._files = files
         self._columns = list(columns)
         self._packing = Packing(columns)
         self._masked = masked
         self._order = order
-        self._drawn_from = order if has_own_order else len(files)
         self._nulls = nulls
         self._cache_bytes = cache_bytes
-        self._seed = seed
-        self._on_error = on_error
-        self._batch_transform = batch_transform
-        self._output = output
         self._lock = RenewedLock()
         self._opened: Any = None
 
@@ -82,11 +74,21 @@ class TableMaker(Maker):
     def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:  # noqa: ARG002 - of the base.
         indices = step.indices
         table, reasons = self._read(indices, step, epoch)
-        failures = self._note(indices, reasons, epoch)
+        failed = self._note(indices, reasons, epoch)
+        failures = list(failed.values())
         if failures and self._on_error == "raise":
             raise LoadError(describe_failures(failures, len(indices), self.media, _REMEDY))
         if failures and self._on_error == "refill":
-            indices, table, failures = self._refill(step, table, reasons, epoch)
+            indices = indices.copy()
+
+            def retry(draws: dict[int, int]) -> dict[int, SampleFailure]:
+                nonlocal table
+                for place, index in draws.items():
+                    indices[place] = index
+                table, left = self._read(indices, step, epoch)
+                return self._note(indices, left, epoch)
+
+            failures = self._replace(step, epoch, failed, retry)
         elif failures:
             indices = np.delete(indices, list(reasons))
             if not indices.size:
@@ -141,37 +143,11 @@ class TableMaker(Maker):
                 faults |= dict.fromkeys(rows, f"the column {column.name!r} is null{text}")
         return faults
 
-    def _note(self, indices: NDArray[np.int64], reasons: dict[int, str], epoch: int) -> list[SampleFailure]:
-        return [
-            SampleFailure(epoch, index, name_of(self._files, index), reason)
-            for index, reason in ((int(indices[place]), reason) for place, reason in reasons.items())
-        ]
-
-    def _refill(
-        self, step: EpochStep, table: Any, reasons: dict[int, str], epoch: int
-    ) -> tuple[NDArray[np.int64], Any, list[SampleFailure]]:
-        indices = step.indices.copy()
-        others: dict[int, Iterator[int]] = {
-            place: other_samples(self._drawn_from, self._seed, epoch, int(indices[place]), int(step.positions[place]))
-            for place in reasons
+    def _note(self, indices: NDArray[np.int64], reasons: dict[int, str], epoch: int) -> dict[int, SampleFailure]:
+        found = ((place, int(indices[place]), reason) for place, reason in reasons.items())
+        return {
+            place: SampleFailure(epoch, index, name_of(self._files, index), reason) for place, index, reason in found
         }
-        failures: dict[int, list[SampleFailure]] = {place: [] for place in reasons}
-        noted: list[SampleFailure] = []
-        for _ in range(_REFILLS):
-            for place, failure in zip(reasons, self._note(indices, reasons, epoch), strict=True):
-                failures[place].append(failure)
-                indices[place] = next(others[place], -1)
-            if min(indices[place] for place in reasons) < 0:
-                break
-            table, left = self._read(indices, step, epoch)
-            for place in reasons.keys() - left.keys():
-                noted += [each._replace(replacement=int(indices[place])) for each in failures.pop(place)]
-            reasons = left
-            if not reasons:
-                return indices, table, noted
-        tried = max(map(len, failures.values())) - 1
-        remedy = f"None of {tried} other rows that were tried in their place could be loaded either."
-        raise LoadError(describe_failures([each[0] for each in failures.values()], len(indices), self.media, remedy))
 
     def _prepare(self, step: EpochStep, epoch: int) -> None:
         if self._tables().has_all():

@@ -11,7 +11,7 @@ import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
-from spdl.dataloader._loader.epoch_loader import EpochLoader
+from spdl.dataloader._loader.epoch_loader import SHARED, EpochLoader, pick
 from spdl.dataloader._loader.failures import transform_batch
 from spdl.dataloader._loader.labelled_batches import TextBatch
 from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world
@@ -23,8 +23,6 @@ from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows, Writer
 from spdl.io import PackedRows
 from spdl.io._shared import PackingRule, check_too_long
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
-from spdl.pipeline._for_loaders import tell_arguments
-from spdl.pipeline._report.page import LoaderArguments, StageArguments
 from spdl.source import EpochOrder
 from spdl.source._shared import warn_of_idle_rank
 
@@ -181,23 +179,12 @@ class TextLoader(EpochLoader[TextBatch]):
         super().__init__(
             _count_rows(batch_size, tokens_per_batch, rule),
             "documents",
-            seed=seed,
-            drop_last=drop_last,
-            rank=rank,
-            world_size=world_size,
-            output=output,
-            device=device,
-            num_threads=num_threads,
-            prefetch=prefetch,
-            timeout=timeout,
+            **pick(locals(), SHARED),
         )
         self.dataset = source
-        self._even_batches = check_flag("even_batches", even_batches)
         if on_error not in get_args(OnTextError):
             remedy = 'With "skip", rows are packed from others, and no rank gets fewer of them.'
             refuse(ValueError, "on_error", "'raise' or 'skip'", on_error, remedy)
-        if not (batch_transform is None or callable(batch_transform)):
-            refuse(TypeError, "batch_transform", "a function, or None", batch_transform)
         how = How(
             rule,
             check_flag("shuffle", shuffle),
@@ -251,12 +238,8 @@ class TextLoader(EpochLoader[TextBatch]):
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps | StreamSteps:
         world, how = find_world(*self._place), {"drop_last": self.drop_last, "even_batches": self._even_batches}
         steps = self._rows.steps(world, self.batch_size, progress, **how)
-        if isinstance(steps, EpochSteps) and not steps.most and not progress.position:
-            together = f"{self.batch_size} on each of {steps.world.size} ranks"
-            raise ValueError(
-                f"`drop_last=True` would leave out everything: an epoch has {self._rows.size} rows, and a step takes "
-                f"{together}. Choose a smaller `batch_size` or `drop_last=False`."
-            )
+        if isinstance(steps, EpochSteps):
+            steps.check("rows")
         return steps
 
     def _warn_if_idle(self, steps: EpochSteps | StreamSteps) -> None:
@@ -275,14 +258,10 @@ class TextLoader(EpochLoader[TextBatch]):
         threads = self._threads()
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         at_once = self._rows.declare(builder, steps, progress, threads, self.batch_size, drop_last=self.drop_last)
-        pipeline = self._finish(builder, at_once)
-        stages = [*self._rows.arguments(threads), *([_TRANSFER] if self._device is not None else [])]
-        tell_arguments(pipeline, LoaderArguments(type(self).__name__, tuple(stages), source=_SOURCE))
-        return pipeline
+        return self._finish(builder, at_once, self._rows.arguments(threads), _SOURCE)
 
 
 _SOURCE = "Documents are read there if `source` is an iterable: a sequence is read in `num_threads` threads."
-_TRANSFER = StageArguments(unit="batch", otherwise="One thread copies to the device, which no argument changes.")
 
 
 def _count_rows(batch_size: int | None, tokens_per_batch: int | None, rule: PackingRule) -> int:

@@ -40,6 +40,8 @@ class BlockShuffledOrder(Order):
         (True, 2)
     """
 
+    _kind = "block-shuffled"
+
     def __init__(
         self, n: int, /, *, block: int | Sequence[int] | NDArray[np.int64], window: int = 16, seed: int = 0
     ) -> None:
@@ -48,16 +50,9 @@ class BlockShuffledOrder(Order):
         self.seed = check_int("seed", seed, least=None)
         equal = not hasattr(block, "__len__")
         self._blocks = _EqualBlocks(self._size, block) if equal else _GivenBlocks(self._size, block)
+        self._name = f"n={self._size}, block={self._blocks.name}, window={self._window}, seed={self.seed}"
         self._layout = Recent(self._lay_out)
         self._shuffle = Recent(self._make_shuffle, kept=8)
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"block-shuffled(n={self._size}, block={self._blocks.name}, window={self._window}, seed={self.seed})"
-
-    def __len__(self) -> int:
-        return self._size
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
         check_positions(positions, self._size)
@@ -80,9 +75,6 @@ class BlockShuffledOrder(Order):
         start = layout.start(window * self._window)
         size = layout.start((window + 1) * self._window) - start
         return start, KeyedPermutation(size, seed=random_key(self.seed, epoch, -8), epoch=window)
-
-    def __repr__(self) -> str:
-        return f"BlockShuffledOrder({self._size}, block={self._blocks.name}, window={self._window}, seed={self.seed})"
 
 
 class _EqualBlocks:

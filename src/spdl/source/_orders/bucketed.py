@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, digest, random_order, to_numbers
+from spdl.source._orders.order import KeyedPermutation, Order, Recent, check_positions, digest, random_order, to_numbers
 from spdl.source._orders.token_budget import BudgetBatches, Cost, TooLong
 
 _ONLY_WITH_BUDGET = {"multiple": 1, "max_padding": 0.02, "cost": "linear", "too_long": "error"}
 
 
-class BucketedOrder:
+class BucketedOrder(Order):
     """A shuffled order in which the items of a group have similar lengths, so that little is lost to padding.
 
     The items are shuffled. In each `window` of groups, the items are sorted by length and cut into groups, and the
@@ -72,6 +72,8 @@ class BucketedOrder:
         [[0], [1, 3, 5], [2, 4]]
     """
 
+    _kind = "bucketed"
+
     def __init__(
         self,
         lengths: Sequence[float] | NDArray[np.generic],
@@ -90,7 +92,7 @@ class BucketedOrder:
         self._lengths: NDArray[Any] = np.array(to_numbers("lengths", lengths, "iuf", "a sequence of numbers"))
         if self._lengths.dtype.kind == "f" and np.isnan(self._lengths).any():
             refuse(ValueError, f"lengths[{int(np.isnan(self._lengths).argmax())}]", "a number", float("nan"))
-        self._size = int(self._lengths.size)
+        self._size = self._num_items = int(self._lengths.size)
         self.seed = check_int("seed", seed, least=None)
         self._batches: BudgetBatches | None = None
         if tokens_per_batch is not None:
@@ -106,7 +108,8 @@ class BucketedOrder:
                 too_long=too_long,
                 seed=self.seed,
             )
-            self._name = self._batches.name
+            self._size = len(self._batches)
+            self._name = f"{self._batches.name}, seed={self.seed}"
             # They are not needed any more.
             self._lengths = self._lengths[:0]
             return
@@ -120,20 +123,15 @@ class BucketedOrder:
         self._sorted = Recent(self._sort, kept=8)
         is_int = self._lengths.dtype.kind in "iu"
         as_bytes = self._lengths.astype("<i8" if is_int else self._lengths.dtype.newbyteorder("<")).tobytes()
-        self._name = f"{self._lengths.size} by lengths {digest(as_bytes)}, group={self._group}, window={self._window}"
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"bucketed({self._name}, seed={self.seed})"
-
-    def __len__(self) -> int:
-        return self._size if self._batches is None else len(self._batches)
+        self._name = (
+            f"{self._lengths.size} by lengths {digest(as_bytes)}, group={self._group}, window={self._window}, "
+            f"seed={self.seed}"
+        )
 
     @property
     def num_items(self) -> int:
         """The number of items, also of those that were dropped."""
-        return self._size
+        return self._num_items
 
     @property
     def makes_batches(self) -> bool:
@@ -207,6 +205,3 @@ class BucketedOrder:
         kept = np.concatenate([items[:begin], items[begin + rest :]])
         groups = kept.reshape(full, self._group)[random_order(key, full)]
         return np.concatenate([groups.reshape(-1), items[begin : begin + rest]])
-
-    def __repr__(self) -> str:
-        return f"BucketedOrder({self._name}, seed={self.seed})"

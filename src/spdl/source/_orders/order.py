@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import blake2b
 from math import isqrt
-from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,24 @@ class EpochOrder(Protocol):
 
 
 class Order:
-    """The base of orders of this package that return indices of items."""
+    """The base of most orders of this package: they set a kind, and what names them, such as their size and seed."""
+
+    _kind: ClassVar[str]
+    _name: str
+    _size: int
+    """The number of positions of an epoch."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that names the order."""
+        return f"{self._kind}({self._name})"
+
+    def __len__(self) -> int:
+        """Return the number of positions of an epoch, the same in every epoch."""
+        return self._size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name})"
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
         """Return the indices of the items at some positions of an epoch.
@@ -324,7 +341,7 @@ def _add_scrambled(
     np.minimum(target, work, out=target)
 
 
-class SequentialOrder:
+class SequentialOrder(Order):
     """The items from 0 to ``n - 1``, the same in every epoch.
 
     Args:
@@ -339,16 +356,11 @@ class SequentialOrder:
         [0, 1, 2]
     """
 
+    _kind = "sequential"
+
     def __init__(self, n: int, /) -> None:
         self._size = check_int("n", n, least=1, most=_LARGEST)
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"sequential(n={self._size})"
-
-    def __len__(self) -> int:
-        return self._size
+        self._name = f"n={self._size}"
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:  # noqa: ARG002 - of the protocol.
         """Return the positions themselves.
@@ -362,9 +374,6 @@ class SequentialOrder:
         """
         check_positions(positions, self._size)
         return positions
-
-    def __repr__(self) -> str:
-        return f"SequentialOrder({self._size})"
 
 
 class ShuffledOrder(Order):
@@ -384,18 +393,13 @@ class ShuffledOrder(Order):
         False
     """
 
+    _kind = "shuffled"
+
     def __init__(self, n: int, /, *, seed: int = 0) -> None:
         self._size = check_int("n", n, least=1, most=_LARGEST)
         self.seed = check_int("seed", seed, least=None)
+        self._name = f"n={self._size}, seed={self.seed}"
         self._last: tuple[int, KeyedPermutation] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"shuffled(n={self._size}, seed={self.seed})"
-
-    def __len__(self) -> int:
-        return self._size
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
         last = self._last
@@ -403,6 +407,3 @@ class ShuffledOrder(Order):
             # A pair, so that threads in different epochs never mix them up.
             last = self._last = (epoch, KeyedPermutation(self._size, seed=self.seed, epoch=epoch))
         return last[1].take(positions)
-
-    def __repr__(self) -> str:
-        return f"ShuffledOrder({self._size}, seed={self.seed})"

@@ -26,6 +26,7 @@ from spdl.io._shared import (
 from spdl.source._orders.block_shuffled import BlockShuffledOrder
 from spdl.source._orders.order import (
     KeyedPermutation,
+    Order,
     Recent,
     SequentialOrder,
     check_positions,
@@ -50,7 +51,7 @@ class _Window(NamedTuple):
     rows: PackedRows
 
 
-class PackedOrder:
+class PackedOrder(Order):
     """An order of rows of a fixed length, into which documents are packed by their lengths alone.
 
     A position of the order is a row. Like any `EpochOrder` it has no memory: which documents a row has follows from the
@@ -102,6 +103,8 @@ class PackedOrder:
         ([0, 1, 2, 3, 4], 22, 0.7333333333333333)
     """
 
+    _kind = "packed"
+
     def __init__(
         self,
         lengths: Sequence[int] | NDArray[Any],
@@ -137,6 +140,7 @@ class PackedOrder:
         """How many documents and tokens there are, and what became of them."""
         if not self.counts.rows:
             refuse(ValueError, "lengths", "of documents, at least one short enough to be packed", lengths)
+        self._size = self.counts.rows
         # The first row of each window, and the number of rows.
         self._starts = np.concatenate([[0], np.cumsum(plan["rows"])])
         all_lengths = digest(np.ascontiguousarray(self._digests, "<u8").tobytes())
@@ -156,15 +160,6 @@ class PackedOrder:
                 self._pack_checked(empty)
         self._packed = Recent(self._pack_checked, kept=2)
         self._exchanged = Recent(self._exchange, kept=3)
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"packed({self._name})"
-
-    def __len__(self) -> int:
-        """Return the number of rows, the same in every epoch."""
-        return self.counts.rows
 
     @property
     def length(self) -> int:
@@ -293,9 +288,6 @@ class PackedOrder:
             ]
             documents = exchanged
         return rows._replace(documents=documents[rows.documents])
-
-    def __repr__(self) -> str:
-        return f"PackedOrder({self._name})"
 
 
 def rule_of(order: PackedOrder) -> PackingRule:

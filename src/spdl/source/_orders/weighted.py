@@ -44,6 +44,8 @@ class WeightedOrder(Order):
         (0, True)
     """
 
+    _kind = "weighted"
+
     def __init__(
         self,
         weights: Sequence[float] | NDArray[np.float64],
@@ -69,15 +71,7 @@ class WeightedOrder(Order):
         self._drawn = Recent(self._draw, kept=2)
         weighed = f"by weights {digest(self._weights.astype('<f8').tobytes())}"
         with_or_without = "with" if self.replacement else "without"
-        self._name = f"{self._size} of {self._weights.size} {weighed}, {with_or_without} replacement"
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that names the order."""
-        return f"weighted({self._name}, seed={self.seed})"
-
-    def __len__(self) -> int:
-        return self._size
+        self._name = f"{self._size} of {self._weights.size} {weighed}, {with_or_without} replacement, seed={self.seed}"
 
     @property
     def num_items(self) -> int:
@@ -102,9 +96,6 @@ class WeightedOrder(Order):
         with np.errstate(all="ignore"):
             times = -_log(1 - _to_fractions(bits)) / (self._weights[likely] / self._weights.max())
         return likely[np.argsort(times, kind="stable")[: self._size]].astype(np.int64, copy=False)
-
-    def __repr__(self) -> str:
-        return f"WeightedOrder({self._name}, seed={self.seed})"
 
 
 def to_weights(argument: str, weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
