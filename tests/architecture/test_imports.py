@@ -114,6 +114,7 @@ _BELOW_ALL = {
     "_program",
     "_random_key",
     "_ranges",
+    "_sealed",
     "_signatures",
     "_trace_file",
 }

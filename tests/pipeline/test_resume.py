@@ -458,7 +458,7 @@ class TestOtherRanks:
             other.load_state_dict(state)
         written = copy.deepcopy(state)
         written["sources"][0]["state"] = {"kind": "x"}
-        with pytest.raises(ValueError, match=r"its 'kind' must be 'spdl\.source\.EpochSampler', got 'x'"):
+        with pytest.raises(ValueError, match="and this is an EpochSampler"):
             _share(0, 2).load_state_dict(written_by_hand(written))
 
     def test_what_came_out_of_order_stays_received_in_a_pipeline_that_keeps_the_order(self) -> None:

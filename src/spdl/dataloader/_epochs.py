@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._sealed import check_state, refuse_state, sealed
 from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
 from spdl.pipeline._for_loaders import (
@@ -16,7 +17,7 @@ from spdl.pipeline._for_loaders import (
     has_changed_counts,
     is_parents,
 )
-from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
+from spdl.pipeline._state.format import compare_fingerprints, ranks_of
 from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, state_of_next_pass
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}

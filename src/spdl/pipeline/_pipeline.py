@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
 from spdl._locate import callers_line, warn_caller
+from spdl._sealed import check_state, refuse_state, sealed
 from spdl.pipeline._declare.op import FailedItem
 from spdl.pipeline._declare.records import SINK, PipelineConfig
 from spdl.pipeline._engine import lifetime
@@ -25,7 +26,7 @@ from spdl.pipeline._iterators import (
     warn_of_nothing,
 )
 from spdl.pipeline._stages.aggregate import AggregateNode
-from spdl.pipeline._state.format import check_state, compare_fingerprints, ranks_of, refuse_state, sealed
+from spdl.pipeline._state.format import compare_fingerprints, ranks_of
 from spdl.pipeline._state.passes import how_to_seek
 from spdl.pipeline._world import Lock, get_ident, monotonic
 

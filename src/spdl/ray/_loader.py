@@ -12,10 +12,11 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
 from spdl._ranges import Ranges
+from spdl._sealed import check_state, refuse_state, sealed
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline._declare.records import AggregateConfig, Collate, PipelineConfig
 from spdl.pipeline._for_loaders import fingerprint_of
-from spdl.pipeline._state.format import check_state, compare_fingerprints, refuse_state, sealed
+from spdl.pipeline._state.format import compare_fingerprints
 from spdl.ray._actor import ActorJob, Begin, length_of
 from spdl.ray._crew import ActorCrew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source

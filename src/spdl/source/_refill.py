@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spdl._check import check_int, positive, refuse, show
+from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
+from spdl._sealed import check_state, sealed
 from spdl.source._orders.order import KeyedPermutation
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-_KIND = "spdl.source.Refill"
-_VERSION = 1
+_KIND = "Refill"
 # As many are kept and written into the state.
 _KEPT = 256
 
@@ -167,7 +167,7 @@ class Refill(Generic[T]):
         """Return what was replaced, as a dict that JSON can hold. The reasons of the last 256 are left out."""
         with self._lock:
             replaced = [[each.index, each.replacement] for each in self._failures]
-            return {"kind": _KIND, "version": _VERSION, "count": self._count, "replaced": replaced}
+            return sealed(_KIND, {"count": self._count, "replaced": replaced})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what an earlier run replaced.
@@ -177,25 +177,13 @@ class Refill(Generic[T]):
 
         Raises:
             TypeError: If it is not a dict.
-            ValueError: If it is the state of something else, or something in it is missing or cannot be.
+            ValueError: If it is the state of something else, or damaged.
         """
-        if not isinstance(state, dict):
-            refuse(TypeError, "state", "a dict that state_dict() returned", state)
-        count, replaced = state.get("count"), state.get("replaced")
-        if state.get("kind") != _KIND or state.get("version") != _VERSION:
-            refuse(ValueError, "state", f"one of the kind {_KIND!r} and the version {_VERSION}", state)
-        if not isinstance(replaced, list) or not all(map(_is_pair, replaced)):
-            accepted = "a list of pairs of ints of at least 0"
-            raise ValueError(f"`state` is damaged: its 'replaced' must be {accepted}, got {show(replaced)}.")
-        if type(count) is not int or count < 0 or len(replaced) != min(count, _KEPT):
-            more = " or more" if len(replaced) == _KEPT else ""
-            accepted = f"{len(replaced)}{more}, as many as its 'replaced' lists (at most {_KEPT})"
-            raise ValueError(f"`state` is damaged: its 'count' must be {accepted}, got {show(count)}.")
+        check_state("state", state, _KIND)
+        replaced = (Refilled(index, other, "in an earlier run") for index, other in state["replaced"])
         with self._lock:
-            self._count = count
-            self._failures = deque(
-                (Refilled(index, other, "in an earlier run") for index, other in replaced), maxlen=_KEPT
-            )
+            self._count = state["count"]
+            self._failures = deque(replaced, maxlen=_KEPT)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -206,7 +194,3 @@ class Refill(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Refill({self._op!r}): {self._count} replaced"
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and [type(each) for each in value] == [int, int] and min(value) >= 0

@@ -44,6 +44,3 @@ def test_one_rank_whose_items_come_out_of_order_is_no_effort() -> None:
 def test_more_ranks_are_refused(world_size: int) -> None:
     with pytest.raises(ValueError, match=f"`world_size` must be an int from 1 to 1048576, got {world_size}"):
         make(30, world_size, 1)
-    message = f"its 'world_size' must be an int of at least 1 and at most 1048576, got {world_size}"
-    with pytest.raises(ValueError, match=message):
-        make(30, 2, 1).load_state_dict({**make(30, 2, 1).state_dict(), "world_size": world_size})

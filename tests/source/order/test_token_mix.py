@@ -153,10 +153,10 @@ class Counted:
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_mixed_order_by_tokens_is_resumed_without_the_way_there(merged: bool) -> None:  # noqa: FBT001
-    def make(part: Counted) -> EpochSampler:
+    def make(part: Counted, rank: int = 0) -> EpochSampler:
         lengths = [np.full(100_000, 5), np.full(100_000, 7)]
         order = MixedOrder([part, 100_000], weights=[1, 1], unit="tokens", lengths=lengths)
-        return EpochSampler(order, batch_size=100, rank=0, world_size=2)
+        return EpochSampler(order, batch_size=100, rank=rank, world_size=2)
 
     whole = make(Counted())
     batches = iter(whole.batch_sampler)
@@ -165,7 +165,8 @@ def test_mixed_order_by_tokens_is_resumed_without_the_way_there(merged: bool) ->
     state = json.loads(json.dumps(whole.state_dict()))
     assert len(json.dumps(state)) < 1000
     if merged:
-        state = merge_states([state, {**state, "rank": 1}])
+        other = make(Counted(), 1)
+        state = merge_states([state, other.batch_sampler.advance_state(other.state_dict(), 600)])
     part = Counted()
     resumed = make(part)
     resumed.load_state_dict(state)

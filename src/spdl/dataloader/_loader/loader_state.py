@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from spdl._cores import cores_per_process
+from spdl._sealed import check_state, sealed
 from spdl.dataloader._loader.failures import FailureRecord
-from spdl.pipeline._state.format import check_state, sealed
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from torch.utils.data import DataLoader, IterableDataset
 
+from spdl._sealed import check_state, sealed
 from spdl.dataloader._pytorch.fetching import is_stateful
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
 from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
@@ -23,7 +24,6 @@ from spdl.dataloader._pytorch.samplers import (
     restore_parts,
     tell_epochs,
 )
-from spdl.pipeline._state.format import check_state, sealed
 
 _KIND = "PyTorchDataLoader"
 

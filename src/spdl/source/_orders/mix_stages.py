@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from spdl._check import check_int
 from spdl.source._orders.corpus import Phase
 from spdl.source._orders.mixed import MixedOrder, Unit
 from spdl.source._orders.turns import Anchor, TokenTurns
@@ -36,25 +35,9 @@ class MixProgress(NamedTuple):
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> MixProgress:
-        damaged = ValueError("its 'mix' was cut off or changed")
-        try:
-            phases = [tuple(Phase(*map(_to_count, phase)) for phase in each) for each in written["phases"]]
-            near = written["near"]
-            read = cls(**{**written, "phases": phases, "near": near and _to_anchor(*near)})
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged from error
-        is_near = read.near is None or len(read.near.drawn) == len(read.near.tokens) == len(phases)
-        if not (is_near and all(phases) and type(read.stage) is int and read.unit in get_args(Unit)):
-            raise damaged
-        return read
-
-
-def _to_count(value: object) -> int:
-    return check_int("count", value, least=0)
-
-
-def _to_anchor(first: object, number: object, drawn: Sequence[object], tokens: Sequence[object]) -> Anchor:
-    return Anchor(_to_count(first), _to_count(number), tuple(map(_to_count, drawn)), tuple(map(_to_count, tokens)))
+        phases = [tuple(Phase(*phase) for phase in each) for each in written["phases"]]
+        near = written["near"] and Anchor(*written["near"][:2], *map(tuple, written["near"][2:]))
+        return cls(**{**written, "phases": phases, "near": near})
 
 
 def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:

@@ -15,8 +15,8 @@ def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remed
     warn_caller(f"Rank {rank} of {world_size} gets none of the {count} {called}. {remedy}")
 
 
-# A state that was taken within a step lists a range for each rank. One that was damaged must not take all memory.
-MOST_RANKS = 1 << 20
+# A state that was taken within a step lists a range for each rank.
+_MOST_RANKS = 1 << 20
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         refuse(ValueError, missing, f"given together with `{given}`", None, "Leave out both to have them found.")
     if rank is None or world_size is None:
         return find_in_torch() or _read_environment() or (0, 1)
-    return _check_rank(rank, world_size, MOST_RANKS)
+    return _check_rank(rank, world_size, _MOST_RANKS)
 
 
 def _check_rank(rank: int, world_size: int, most: int | None = None) -> tuple[int, int]:
@@ -68,10 +68,10 @@ def _read_environment() -> tuple[int, int] | None:
         rank, world_size = int(texts[0] or ""), int(texts[1] or "")
     except ValueError:
         rank, world_size = -1, 0
-    if not 0 <= rank < world_size <= MOST_RANKS:
+    if not 0 <= rank < world_size <= _MOST_RANKS:
         raise ValueError(
             "The environment variables RANK and WORLD_SIZE must be a number of a process, from 0, and the number of "
-            f"processes, at most {MOST_RANKS}, got {show(texts[0])} and {show(texts[1])}. {remedy}"
+            f"processes, at most {_MOST_RANKS}, got {show(texts[0])} and {show(texts[1])}. {remedy}"
         )
     return rank, world_size
 

@@ -429,10 +429,7 @@ class EpochBatchSampler:
 def continue_mix(order: MixedOrder, state: EpochState, data: str) -> tuple[MixedOrder, EpochState]:
     """Return a mix as a state, of this mix or of an earlier stage, lets it continue, and how far it is."""
     assert state.mix is not None
-    try:
-        saved = mix_stages.MixProgress.read(state.mix)
-    except ValueError as error:
-        _refuse_mix(str(error))
+    saved = mix_stages.MixProgress.read(state.mix)
     if saved.stage == order.stage:
         return mix_stages.begun(order, saved), state
     if saved.stage > order.stage:

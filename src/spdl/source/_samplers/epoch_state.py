@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from spdl._check import check_int, check_iterable, refuse, show
 from spdl._ranges import Ranges
+from spdl._sealed import check_state, sealed
 from spdl.source._orders.mix_stages import progress_of
 from spdl.source._orders.mixed import MixedOrder
 from spdl.source._orders.order import EpochOrder, makes_batches, ranges_of_chunks
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
-from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
+from spdl.source._samplers.distributed import check_rank_found
 
 T = TypeVar("T")
 
@@ -213,8 +214,7 @@ class SamplerPasses:
         return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY, others_behind=others_behind)
 
 
-_KIND = "spdl.source.EpochSampler"
-_VERSION = 1
+_KIND = "EpochSampler"
 
 
 class EpochState(NamedTuple):
@@ -241,8 +241,6 @@ class EpochState(NamedTuple):
 
 def write_state(state: EpochState) -> dict[str, Any]:
     written = {
-        "kind": _KIND,
-        "version": _VERSION,
         "fingerprint": state.fingerprint,
         "size": state.size,
         "epoch": state.epoch,
@@ -255,62 +253,24 @@ def write_state(state: EpochState) -> dict[str, Any]:
         written["others_behind"] = True
     if state.mix is not None:
         written["mix"] = state.mix
-    return written
+    return sealed(_KIND, written)
 
 
 def read_state(state: object, argument: str = "state") -> EpochState:
-    """Return what `write_state` wrote. TypeError if it is not a dict.
-
-    ValueError if it is the state of something else, or of a newer version, or incomplete.
-    """
-    if not isinstance(state, dict):
-        raise TypeError(f"`{argument}` must be a dict that state_dict() returned, got {show(state)}.")
-    if state.get("kind") != _KIND:
-        _refuse(
-            argument, f"its 'kind' must be {_KIND!r}, got {show(state.get('kind'))}: it is the state of another object"
-        )
-    version = state.get("version")
-    if type(version) is not int or version < 1:
-        _refuse(argument, f"its 'version' must be a positive int, got {show(version)}")
-    if version > _VERSION:
-        raise ValueError(
-            f"`{argument}` was written by a newer version of the library: its 'version' is {version}, and this one "
-            f"reads up to {_VERSION}. Update the library, or begin the epoch again."
-        )
-    sharing = Sharing(
-        _read_int(state, argument, "world_size", least=1, most=MOST_RANKS),
-        _read_int(state, argument, "batch_size", least=1),
-        _read_flag(state, argument, "drop_last"),
-        _read_flag(state, argument, "even_batches"),
-    )
-    rank = None if _read(state, argument, "rank") is None else _read_int(state, argument, "rank", least=0)
-    if rank is not None and rank >= sharing.world_size:
-        _refuse(argument, f"its 'rank' must be less than its 'world_size' {sharing.world_size}, got {rank}")
-    fingerprint = _read(state, argument, "fingerprint")
-    if not isinstance(fingerprint, str):
-        _refuse(argument, f"its 'fingerprint' must be a str, got {show(fingerprint)}")
-    read = EpochState(
-        fingerprint,
-        _read_int(state, argument, "size", least=1),
-        _read_int(state, argument, "epoch", least=0),
-        sharing,
-        rank,
-        _read_runs(state, argument, "delivered"),
-        _read_runs(state, argument, "received"),
-        _read_flag({"others_behind": False, **state}, argument, "others_behind"),
+    """Return what `write_state` wrote. TypeError or ValueError if it is the state of something else, or damaged."""
+    check_state(argument, state, _KIND)
+    assert isinstance(state, dict)
+    return EpochState(
+        state["fingerprint"],
+        state["size"],
+        state["epoch"],
+        Sharing(*(state[name] for name in Sharing._fields)),
+        state["rank"],
+        Ranges.from_state(state["delivered"]),
+        Ranges.from_state(state["received"]),
+        state.get("others_behind", False),
         state.get("mix"),
     )
-    if not (read.mix is None or isinstance(read.mix, dict)):
-        _refuse(argument, f"its 'mix' must be a dict, got {show(read.mix)}")
-    if read.delivered.stop > read.size:
-        _refuse(
-            argument,
-            f"its 'delivered' must lie below its 'size' {read.size}, got positions up to {read.delivered.stop}",
-        )
-    received = read.received.stop
-    if received > (0 if rank is None else read.plan.count(rank)):
-        _refuse(argument, f"its 'received' counts more items than the rank takes, got numbers up to {received}")
-    return read
 
 
 def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -341,7 +301,7 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """
     check_iterable("states", states, "the states of all ranks, in a list")
     given: list[Any] = list(states)
-    if given and all(isinstance(state, dict) and "spdl" in state for state in given):
+    if given and all(isinstance(state, dict) and state.get("spdl") not in (None, _KIND) for state in given):
         return _merge_loaders(given)
     read = [read_state(state, f"states[{number}]") for number, state in enumerate(given)]
     if not read:
@@ -399,36 +359,3 @@ def _compare(first: EpochState, state: EpochState, number: int) -> None:
 
 def _describe(state: EpochState) -> str:
     return f"{state.fingerprint} with {', '.join(f'{name}={value}' for name, value in state.sharing._asdict().items())}"
-
-
-def _read(state: dict[str, Any], argument: str, name: str) -> Any:
-    if name not in state:
-        _refuse(argument, f"it has no {name!r}: it was cut off or changed")
-    return state[name]
-
-
-def _read_int(state: dict[str, Any], argument: str, name: str, *, least: int, most: int | None = None) -> int:
-    value = _read(state, argument, name)
-    if type(value) is not int or value < least or (most is not None and value > most):
-        limit = "" if most is None else f" and at most {most}"
-        _refuse(argument, f"its {name!r} must be an int of at least {least}{limit}, got {show(value)}")
-    return value
-
-
-def _read_flag(state: dict[str, Any], argument: str, name: str) -> bool:
-    value = _read(state, argument, name)
-    if not isinstance(value, bool):
-        _refuse(argument, f"its {name!r} must be true or false, got {show(value)}")
-    return value
-
-
-def _read_runs(state: dict[str, Any], argument: str, name: str) -> Ranges:
-    gaps = _read(state, argument, name)
-    try:
-        return Ranges.from_state(gaps)
-    except ValueError:
-        _refuse(argument, f"its {name!r} must be a list of ints of at least 0, got {show(gaps)}")
-
-
-def _refuse(argument: str, reason: str) -> NoReturn:
-    raise ValueError(f"`{argument}` is not a state that this sampler can continue from: {reason}.")

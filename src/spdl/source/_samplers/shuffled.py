@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
-from spdl._check import check_flag, check_int, refuse, show
+from spdl._check import check_flag, check_int, refuse
+from spdl._sealed import check_state, sealed
 
 T = TypeVar("T")
 
@@ -76,8 +77,7 @@ _LOG = logging.getLogger(__name__)
 # In seconds. A longer pause between two epochs looks like a hang.
 _LONG = 3.0
 
-_KIND = "spdl.source.embed_shuffle"
-_VERSION = 1
+_KIND = "embed_shuffle"
 
 
 @overload
@@ -161,26 +161,20 @@ class _ShuffledPasses(Generic[T]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return which pass is next, as a dict that JSON can hold. While a pass is under way it is the one after."""
-        return {
-            "kind": _KIND,
-            "version": _VERSION,
+        content = {
             "shuffle_last": self._shuffle_last,
             "epoch": self._epoch,
             "order": self._order if self._shuffle_last else None,
             "length": self._find_length(),
         }
+        return sealed(_KIND, content)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        if not isinstance(state, dict):
-            refuse(TypeError, "state", "a dict that state_dict() returned", state)
-        if state.get("kind") != _KIND or state.get("version") != _VERSION:
-            refuse(ValueError, "state", f"one of the kind {_KIND!r} and the version {_VERSION}", state)
+        check_state("state", state, _KIND)
         for name, own in (("shuffle_last", self._shuffle_last), ("length", self._find_length())):
-            if state.get(name) != own:
+            if state[name] != own:
                 refuse(ValueError, "state", f"one with {name}={own!r}, as this source has", state)
-        epoch, order = state.get("epoch"), state.get("order")
-        if type(epoch) is not int or type(order) not in (int, type(None)):
-            raise ValueError(f"`state` is damaged: its 'epoch' and 'order' must be ints, got {show((epoch, order))}.")
+        epoch, order = state["epoch"], state["order"]
         if self._shuffle_last and order is None and self._order is not None:
             raise ValueError(
                 "`state` was taken before the first pass, which has the order that `src` was made with, and `src` was "
