@@ -16,7 +16,6 @@ from spdl.io._array.npz import NpzFile, load_npz, load_npz_batch, save_npz
 from spdl.io._array.wav import load_wav, parse_wav
 from spdl.io._av.audio_reader import AudioReader
 from spdl.io._av.batches import AudioBatch, VideoBatch, load_audio_batch, load_video_batch
-from spdl.io._av.clip_sampler import random_clips, uniform_clips
 from spdl.io._av.decoder import AudioDecoder, Decoder, VideoDecoder, decode_packets, sample_decode_video
 from spdl.io._av.demuxer import BSF, Demuxer, apply_bsf, demux_audio, demux_video
 from spdl.io._av.encoder import (
@@ -46,6 +45,7 @@ from spdl.io._av.nvdec import (
     nvdec_decoder,
     streaming_load_video_nvdec,
 )
+from spdl.io._av.time_window import random_clips, uniform_clips
 from spdl.io._av.video_reader import VideoIndex, VideoReader
 from spdl.io._common.errors import FormatError, LoadError, LoadFailure
 from spdl.io._common.per_thread import FilesPerThread

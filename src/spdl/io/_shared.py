@@ -8,7 +8,7 @@ from spdl.io._archive.stored_index import CachePath, kept_arrays, stored_tar_ind
 from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
 from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._archive.tar_stream import BytesReader
-from spdl.io._array.gather import pack_columns, take_lists, take_rows
+from spdl.io._array.arrays import pack_columns, take_lists, take_rows
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
 from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of

@@ -123,18 +123,12 @@ def build_pipeline(
     Args:
         pipeline_cfg: The declaration: returned by `PipelineBuilder.get_config`, or made from the records in
             `spdl.pipeline.defs`.
-        num_threads: As for `PipelineBuilder.build`.
-        max_failures: As for `PipelineBuilder.build`.
-        report_stats_interval: As for `PipelineBuilder.build`.
-        queue_class: As for `PipelineBuilder.build`.
-        task_hook_factory: As for `PipelineBuilder.build`.
-        stage_id: As for `PipelineBuilder.build`.
+        num_threads, max_failures, report_stats_interval, queue_class, task_hook_factory, stage_id: As for
+            `PipelineBuilder.build`.
         background_tasks: Tasks that run beside the stages, on the pipeline's event loop: callables without arguments
             that return a `BackgroundTask`, such as subclasses of it. The default tasks of the process
             (`spdl.pipeline.config.set_default_background_tasks`) precede them.
-        use_thread_output_queue: As for `PipelineBuilder.build`.
-        autotune: As for `PipelineBuilder.build`.
-        max_bytes: In bytes; as for `PipelineBuilder.build`.
+        use_thread_output_queue, autotune, max_bytes: As for `PipelineBuilder.build`; the last one in bytes.
 
     Returns:
         The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.

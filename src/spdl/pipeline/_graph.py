@@ -170,14 +170,10 @@ class _Nothing(Instrumentation):
     """No hooks and no queues, and nothing that is logged."""
 
     def __init__(self) -> None:
-        super().__init__(_no_hooks, None, -1)
+        super().__init__(lambda _info: [], None, -1)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:  # noqa: ARG002 - as in general.
         return EdgeQueue()
-
-
-def _no_hooks(_info: StageInfo) -> Sequence[TaskHook]:
-    return []
 
 
 NOTHING = _Nothing()

@@ -13,8 +13,8 @@ from tests.io.tars import make_tar
 from tests.source.counting_store import CountingStore
 
 from spdl.io import FormatError
-from spdl.io._archive import headers_at_once
-from spdl.io._archive.headers_at_once import read_headers_at_once
+from spdl.io._archive import stored_index
+from spdl.io._archive.stored_index import read_headers_at_once
 from spdl.io._archive.tar_headers import MemberHeader, Walk
 from spdl.source import TarShards
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 @pytest.fixture(params=["far", "near"])
 def many_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut small archives, too, as if their members were far from each other, or near."""
-    monkeypatch.setattr(headers_at_once, "_ENOUGH", 3)
-    monkeypatch.setattr(headers_at_once, "_LEAST_MEMBERS", 1)
-    monkeypatch.setattr(headers_at_once, "_APART", 1 if request.param == "far" else 1 << 15)
-    monkeypatch.setattr(headers_at_once, "_LEAST_NEAR", 1 << 11)
-    monkeypatch.setattr(headers_at_once, "_SHARE", 1)
-    monkeypatch.setattr(headers_at_once, "_SEARCHED", 1 << 11)
+    monkeypatch.setattr(stored_index, "_ENOUGH", 3)
+    monkeypatch.setattr(stored_index, "_LEAST_MEMBERS", 1)
+    monkeypatch.setattr(stored_index, "_APART", 1 if request.param == "far" else 1 << 15)
+    monkeypatch.setattr(stored_index, "_LEAST_NEAR", 1 << 11)
+    monkeypatch.setattr(stored_index, "_SHARE", 1)
+    monkeypatch.setattr(stored_index, "_SEARCHED", 1 << 11)
 
 
 def fetcher(content: bytes) -> Callable[[int, int], bytes]:

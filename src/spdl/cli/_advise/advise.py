@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
-from spdl.cli._advise.advice_page import headline, page
-from spdl.cli._advise.call_lines import find_changes
+from spdl.cli._advise.advice_page import find_changes, headline, page
 from spdl.cli._advise.judge import LoaderVerdict, judge
 from spdl.cli._advise.measured import MeasuredJob, read_records
 from spdl.cli._common.console import STANDARD_OUTPUT, CommandError, Console, check_writable, write_figures
-from spdl.cli._common.machine import provenance
-from spdl.cli._common.program import run_program
+from spdl.cli._common.machine import provenance, run_program
 
 if TYPE_CHECKING:
     from argparse import Namespace

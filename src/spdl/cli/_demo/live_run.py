@@ -17,7 +17,7 @@ from spdl._cores import available_cores
 from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.machine import cpu_seconds, peak_memory
 from spdl.cli._common.text import Table, number, share
-from spdl.cli._profile.subject import describe
+from spdl.cli._profile.profile import describe
 
 # Importing a native class loads the native part now, so that the first batch does not wait for it.
 from spdl.io import CPUBuffer, load_image, load_image_batch

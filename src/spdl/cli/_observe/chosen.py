@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, zip_longest
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from spdl.cli._common.text import printable, shortened
 from spdl.observe import find_pipelines
 from spdl.observe._verdict.decide import FASTER_STEP
 from spdl.pipeline._report.page_file import is_private, page_folder, pid_namespace, started_ticks
+from spdl.pipeline._report.threads import stat_fields, status_field
 
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline, Verdict
@@ -68,8 +68,7 @@ def _quoted(word: str) -> str:
 def parent_of(pid: int) -> int:
     """Return the process that has started a process, or that has taken it over since; 0 without one."""
     try:
-        # The name, in brackets, may hold anything.
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+        return int(stat_fields(pid)[1])
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -86,9 +85,7 @@ def ancestors(pid: int) -> list[int]:
 def process_of_thread(number: int) -> int:
     """Return the process of a thread, since `htop` lists threads by their numbers, too; or else the number itself."""
     with suppress(OSError, IndexError, ValueError):
-        for line in Path(f"/proc/{number}/status").read_text(errors="replace").splitlines():
-            if line.startswith("Tgid:"):
-                return int(line.split()[1])
+        return int(status_field(number, "Tgid"))
     return number
 
 

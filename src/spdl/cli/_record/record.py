@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from spdl._files import replaced
 from spdl._trace_file import join_traces, trace_content
 from spdl.cli._common.console import BAD_INPUT, FAILED, CommandError, say
-from spdl.cli._common.program import run_program
+from spdl.cli._common.machine import run_program
 from spdl.cli._common.text import several, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, only_process, pipelines_of
 from spdl.observe._trace.ask import AskedAlreadyError, ProcessRequest, RecordingError

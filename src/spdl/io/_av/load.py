@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
 from spdl._check import check_instance, refuse
 from spdl.io._av.decoder import decode_packets
@@ -26,27 +26,30 @@ if TYPE_CHECKING:
     Frames: TypeAlias = ImageFrames | AudioFrames | VideoFrames
 
 
+class _Options(TypedDict, total=False):
+    """The options that the type of the result does not depend on."""
+
+    demux_config: DemuxConfig | None
+    decode_config: DecodeConfig | None
+    filter_desc: FilterDesc
+    name: str | None
+
+
 @overload
 def load_audio(
     src: ImageInput,
     timestamp: Sequence[Seconds] | None = None,
     *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: FilterDesc = DEFAULT,
     device_config: None = None,
-    name: str | None = None,
+    **options: Unpack[_Options],
 ) -> CPUBuffer: ...
 @overload
 def load_audio(
     src: ImageInput,
     timestamp: Sequence[Seconds] | None = None,
     *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: FilterDesc = DEFAULT,
     device_config: CUDAConfig,
-    name: str | None = None,
+    **options: Unpack[_Options],
 ) -> CUDABuffer: ...
 def load_audio(
     src: ImageInput,
@@ -107,22 +110,16 @@ def load_video(
     src: ImageInput,
     timestamp: Sequence[Seconds] | None = None,
     *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: FilterDesc = DEFAULT,
     device_config: None = None,
-    name: str | None = None,
+    **options: Unpack[_Options],
 ) -> CPUBuffer: ...
 @overload
 def load_video(
     src: ImageInput,
     timestamp: Sequence[Seconds] | None = None,
     *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: FilterDesc = DEFAULT,
     device_config: CUDAConfig,
-    name: str | None = None,
+    **options: Unpack[_Options],
 ) -> CUDABuffer: ...
 def load_video(
     src: ImageInput,

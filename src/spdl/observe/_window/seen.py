@@ -12,7 +12,7 @@ from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.pipeline._report.sample import Doing, Sample, SourceSample, StageSample
-from spdl.pipeline._report.threads import core_times, sleeps_of
+from spdl.pipeline._report.threads import core_times, sleeps_of, stat_fields
 
 if TYPE_CHECKING:
     from spdl.observe._page import ObservedPipeline
@@ -54,21 +54,15 @@ def _times(pid: int, thread: int) -> ThreadTimes | None:
         if (times := core_times(pid, thread)) is not None:
             return ThreadTimes(times[0] / _NANOSECONDS, times[1] / _NANOSECONDS, sleeps)
         # A kernel without statistics of its scheduler counts in ticks.
-        fields = _fields(Path(f"/proc/{pid}/task/{thread}"))
+        fields = stat_fields(f"{pid}/task/{thread}")
         return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0, sleeps)
     except (OSError, IndexError, ValueError):
         return None
 
 
-def _fields(folder: Path) -> list[bytes]:
-    """Return the fields after the thread's name, which may hold anything."""
-    return (folder / "stat").read_bytes().rpartition(b")")[2].split()
-
-
 def doing(pid: int, thread: int) -> Doing:
-    folder = Path(f"/proc/{pid}/task/{thread}")
     try:
-        state = _fields(folder)[0]
+        state = stat_fields(f"{pid}/task/{thread}")[0]
         if state == b"R":
             return Doing.RUNS
         if state in _STOPPED:
@@ -76,7 +70,8 @@ def doing(pid: int, thread: int) -> Doing:
         if state in (b"Z", b"X"):
             return Doing.GONE
         # If the system does not name the function that it sleeps in, the file has 0.
-        return Doing.WAITS_FOR_THREAD if "futex" in (folder / "wchan").read_text() else Doing.WAITS
+        waits_for = Path(f"/proc/{pid}/task/{thread}/wchan")
+        return Doing.WAITS_FOR_THREAD if "futex" in waits_for.read_text() else Doing.WAITS
     except (OSError, IndexError):
         return Doing.GONE
 

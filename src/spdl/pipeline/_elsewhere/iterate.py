@@ -17,8 +17,7 @@ from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
 from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
-from spdl.pipeline._elsewhere.lane import LaneEnds, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.lane_reader import Message
+from spdl.pipeline._elsewhere.lane import LaneEnds, Message, NotReadable, PeerGone
 from spdl.pipeline._elsewhere.pipeline_runner import PipelineRunner, RandomStates
 from spdl.pipeline._elsewhere.serve import (
     UNBOUNDED,
@@ -114,8 +113,6 @@ class SubprocessIterable(Generic[T]):
         # Why there is no worker any more.
         self._over = ""
         weakref.finalize(self, worker.close).atexit = False
-
-    def await_ready(self) -> None:
         with self._lock:
             message = self._receive("start")
             if kind_of(message.number) == MessageKind.ERROR:
@@ -363,9 +360,7 @@ def iterate_in_subprocess(
             "functions that are defined at the top level of a module, or a functools.partial of such a function."
         )
         raise
-    iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
-    iterable.await_ready()
-    return iterable
+    return SubprocessIterable(worker, buffer_size, timeout)
 
 
 def run_pipeline_in_subprocess(
@@ -400,13 +395,8 @@ def run_pipeline_in_subprocess(
     Args:
         config_or_builder: The declaration that `PipelineBuilder.get_config` returns. A builder works too, with a
             UserWarning. Unless the process is forked, the declaration is pickled, with the source and the ops.
-        num_threads: As for `build_pipeline`, which is called there with this and the following arguments.
-        max_failures: As for `build_pipeline`.
-        report_stats_interval: As for `build_pipeline`.
-        queue_class: As for `build_pipeline`.
-        task_hook_factory: As for `build_pipeline`.
-        background_tasks: As for `build_pipeline`.
-        use_thread_output_queue: As for `build_pipeline`.
+        num_threads, max_failures, report_stats_interval, queue_class, task_hook_factory, background_tasks,
+            use_thread_output_queue: As for `build_pipeline`, which is called there with them.
         **kwargs: Passed to `iterate_in_subprocess`: ``buffer_size``, ``initializer``, ``mp_context``, ``timeout``,
             ``daemon``, ``arena``.
 
@@ -469,9 +459,7 @@ def iterate_in_subinterpreter(
 
     Args:
         fn: Makes the iterable. It is pickled, so it must be importable by its name, and not be of the main module.
-        buffer_size: As for `iterate_in_subprocess`.
-        initializer: As for `iterate_in_subprocess`.
-        timeout: As for `iterate_in_subprocess`.
+        buffer_size, initializer, timeout: As for `iterate_in_subprocess`.
 
     Returns:
         An iterable that owns the interpreter, as `iterate_in_subprocess` returns it.
@@ -501,10 +489,7 @@ def iterate_in_subinterpreter(
         }
         return RunningInterpreter(make, _PROGRAM, variables, (orders.close, lane.close))
 
-    worker = IterableWorker(start, buffer_size)
-    iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
-    iterable.await_ready()
-    return iterable
+    return SubprocessIterable(IterableWorker(start, buffer_size), buffer_size, timeout)
 
 
 _PROGRAM = """
@@ -533,13 +518,8 @@ def run_pipeline_in_subinterpreter(
 
     Args:
         config: The declaration. It is pickled, with the source and the ops.
-        num_threads: As for `build_pipeline`, which is called there with this and the following arguments.
-        max_failures: As for `build_pipeline`.
-        report_stats_interval: As for `build_pipeline`.
-        queue_class: As for `build_pipeline`.
-        task_hook_factory: As for `build_pipeline`.
-        background_tasks: As for `build_pipeline`.
-        use_thread_output_queue: As for `build_pipeline`.
+        num_threads, max_failures, report_stats_interval, queue_class, task_hook_factory, background_tasks,
+            use_thread_output_queue: As for `build_pipeline`, which is called there with them.
         **kwargs: Passed to `iterate_in_subinterpreter`: ``buffer_size``, ``initializer``, ``timeout``.
 
     Returns:

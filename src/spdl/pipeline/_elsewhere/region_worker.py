@@ -383,7 +383,7 @@ class RegionOutbox:
             if sink.full:
                 with engine.lock:
                     engine.room_in_sink()
-        done = self._take_gone()
+        done = [*map(self._feed.forget, _take_all(self._gone)), *_take_all(self._unread)]
         failures = _take_all(self._failures)
         now = perf_counter()
         counters = load = None
@@ -402,9 +402,6 @@ class RegionOutbox:
         seconds = max(0.0, worked - self._worked)
         self._worked = worked
         return seconds
-
-    def _take_gone(self) -> list[int]:
-        return [*map(self._feed.forget, _take_all(self._gone)), *_take_all(self._unread)]
 
     def _faults(self) -> list[Fault]:
         faults = []
@@ -461,11 +458,20 @@ def work(end: ChannelEnd, make_job: Callable[[], Job], place: WorkerPlace) -> No
     watcher = Thread(target=_stop_with_parent, args=(end, engine), name="spdl_region_watcher", daemon=True)
     watcher.start()
     # It ends with the last epoch, or if it is asked to stop.
-    _send_all(outbox, end, place)
+    try:
+        outbox.run()
+    except (PeerGone, ChannelClosed):
+        pass
+    except BaseException as error:  # noqa: BLE001 - as above.
+        _tell_of_fault(end, error, place)
     engine.request_stop()
     # A thread waits for an item.
     end.close()
-    _join(engine, place.grace)
+    with engine.lock:
+        threads = engine.all_threads()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(None if place.grace is None else place.grace / max(1, len(threads)))
     watcher.join(place.grace)
 
 
@@ -478,9 +484,9 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
             defaults.set_default_hook_class(hook_class)
         for each in queue_classes:
             defaults.set_default_queue_class(each)
-    if not hook_classes and factory is None:
+    if not hook_classes:
         # The main pipeline's process logs the counters.
-        factory = _no_hooks
+        factory = factory or (lambda _info: [])
     source: SourceConfig[Any] = SourceConfig(feed, continuous=True)
     engine = plan(
         PipelineConfig(source, job.stages, SinkConfig(max(3, job.most))),
@@ -494,10 +500,6 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
     # Whether all items have failed is decided in the main pipeline, which counts the items of all workers.
     engine.epochs.resume(1 << 60)
     return engine
-
-
-def _no_hooks(_info: object) -> list[Any]:
-    return []
 
 
 def _threads(stages: Sequence[StageConfig]) -> int:
@@ -528,37 +530,16 @@ def _load_clock(engine: Engine) -> Callable[[], CpuLoad]:
     return lambda: CpuLoad(process_time() - began, waits.read(engine.workers.threads))
 
 
-def _send_all(outbox: RegionOutbox, end: ChannelEnd, place: WorkerPlace) -> None:
-    try:
-        outbox.run()
-    except (PeerGone, ChannelClosed):
-        return
-    except BaseException as error:  # noqa: BLE001 - as above.
-        _tell_of_fault(end, error, place)
-
-
 def _tell_of_fault(end: ChannelEnd, error: BaseException, place: WorkerPlace) -> None:
-    try:
-        end.send(
-            [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[Fault.of(None, error, place.wrap)], lines=[])]
-        )
-    except (PeerGone, ChannelClosed):
-        return
+    faults = [Fault.of(None, error, place.wrap)]
+    with suppress(PeerGone, ChannelClosed):
+        end.send([Report([], [], [], 0, 0.0, None, None, ended=False, faults=faults, lines=[])])
 
 
 def _stop_with_parent(end: ChannelEnd, engine: Engine) -> None:
     """Stop the pipeline when the other side has no more use for it, also if no thread is receiving."""
     end.await_end()
     engine.request_stop()
-
-
-def _join(engine: Engine, grace: float | None) -> None:
-    """Wait for the engine's threads, for that many seconds in all or as long as it takes."""
-    with engine.lock:
-        threads = engine.all_threads()
-    for thread in threads:
-        if thread.is_alive():
-            thread.join(None if grace is None else grace / max(1, len(threads)))
 
 
 # Seconds that ops have in a process to end in order when their results are no longer wanted.

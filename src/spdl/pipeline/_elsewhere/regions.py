@@ -274,7 +274,10 @@ class Staff:
             for descriptor in peer.channel.descriptors():
                 signs.register(descriptor, POLLIN)
                 owners[descriptor] = peer
-        ready = [descriptor for descriptor, _ in signs.poll(self._until_due(engine))]
+        until_due = None
+        if self._unpublished and engine.page.due < inf:
+            until_due = ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
+        ready = [descriptor for descriptor, _ in signs.poll(until_due)]
         if not ready:
             with engine.lock:
                 self._publish(engine)
@@ -318,11 +321,6 @@ class Staff:
         if now >= engine.page.due:
             publish(engine)
             self._unpublished = False
-
-    def _until_due(self, engine: Engine) -> int | None:
-        if not self._unpublished or engine.page.due == inf:
-            return None
-        return ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
 
     def _bury(self, region: RegionNode, peer: Peer) -> None:
         engine = region.engine

@@ -49,8 +49,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._processes import renew_in_children
 from spdl.pipeline._elsewhere.item_pickling import general_reducers, reducers_from_interpreter, reducers_to_interpreter
-from spdl.pipeline._elsewhere.lane import ChannelClosed, LaneEnds, PeerGone, make_lane
-from spdl.pipeline._elsewhere.lane_reader import LaneReader
+from spdl.pipeline._elsewhere.lane import ChannelClosed, LaneEnds, LaneReader, PeerGone, make_lane
 from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.memory import Counter
 from spdl.pipeline._stages.process_work import open_process

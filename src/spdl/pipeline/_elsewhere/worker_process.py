@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited, renew_in_children
-from spdl.pipeline._elsewhere.lane import LaneEnds, make_lane
-from spdl.pipeline._elsewhere.lane_reader import LaneReader
+from spdl.pipeline._elsewhere.lane import LaneEnds, LaneReader, make_lane
 from spdl.pipeline._elsewhere.serve import ParentOrder, ring_size
 from spdl.pipeline._stages.process_work import open_process
 

@@ -32,6 +32,7 @@ from zlib import crc32
 from spdl._processes import RenewedLock
 from spdl.pipeline._report.page import COLUMNS
 from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES, page_values
+from spdl.pipeline._report.threads import stat_fields, status_field
 from spdl.pipeline._world import perf_counter
 
 SUFFIX = ".page"
@@ -65,8 +66,7 @@ def is_private(folder: Path) -> bool:
 def started_ticks(pid: int) -> int:
     """Return when a process began, in clock ticks since boot; 0 if there is no such process, or if it is unknown."""
     try:
-        # The name, in brackets, may hold anything.
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        fields = stat_fields(pid)
         # One that has ended may be there until its parent asks for its status.
         return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
     except (OSError, IndexError, ValueError):
@@ -299,10 +299,10 @@ def enable_stacks() -> bool:
 
 def caught_signals(pid: int) -> int:
     """Return which signals a process handles: bit 0 is signal 1. Raises an OSError if the system does not say."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return int(line.split()[1], 16)
-    raise OSError("the system does not say which signals are caught")
+    try:
+        return int(status_field(pid, "SigCgt"), 16)
+    except (IndexError, ValueError):
+        raise OSError("the system does not say which signals are caught") from None
 
 
 def _register(path: Path, pid: int, number: int) -> None:
@@ -387,7 +387,10 @@ def _is_left(descriptor: int, name: str) -> bool:
     if name.endswith(NEW):
         # The thread that makes it has locked it since a moment after it was there, or has a number here.
         return not started_ticks(int(name.partition("-")[0])) and is_unlocked(descriptor)
-    about, locked = _page_head(descriptor) if name.endswith(SUFFIX) else (_stacks_head(descriptor), False)
+    if name.endswith(SUFFIX):
+        about, locked = _page_head(descriptor)
+    else:
+        about, locked = json.loads(os.pread(descriptor, 1024, 0).partition(b"\n")[0]), False
     if about is None:
         # It is another kind of file, or damaged: its owner is unknown.
         return False
@@ -417,11 +420,6 @@ def _page_head(descriptor: int) -> tuple[dict[str, Any] | None, bool]:
     text = os.pread(descriptor, length, HEAD.size)
     about = {**json.loads(text), "length": length} if checksum(0, text) == crc else None
     return about, version >= LOCKED_SINCE
-
-
-def _stacks_head(descriptor: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(os.pread(descriptor, 1024, 0).partition(b"\n")[0])
-    return found
 
 
 def is_unlocked(descriptor: int) -> bool:

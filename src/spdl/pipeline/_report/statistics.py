@@ -144,14 +144,9 @@ def unpack_head(about: Mapping[str, Any]) -> PageHead:
     sources, stages, loader = about["sources"], about["stages"], about.get("loader")
     parts = len(sources) + len(stages)
     return PageHead(
-        pid=int(about["pid"]),
-        started_ticks=int(about["started_ticks"]),
-        pid_namespace=int(about["pid_namespace"]),
-        pipeline=int(about["pipeline"]),
+        **_plain(PageHead, about),
         command=tuple(map(str, about["command"])),
         ranks={str(name): str(rank) for name, rank in about["ranks"].items()},
-        cores=float(about["cores"]),
-        gil=bool(about["gil"]),
         sources=tuple(map(str, sources)),
         stages=tuple(_stage_head(stage, parts) for stage in stages),
         loader=None if loader is None else LoaderArguments.unpack(loader),
@@ -162,18 +157,15 @@ def _stage_head(about: Mapping[str, Any], parts: int) -> StageHead:
     feeders = tuple(map(int, about["feeders"]))
     if not all(0 <= feeder < parts for feeder in feeders):
         raise ValueError("a stage takes items from what is not there")
-    return StageHead(
-        name=str(about["name"]),
-        kind=str(about["kind"]),
-        op=str(about["op"]),
-        served_by=str(about["served_by"]),
-        ordered=bool(about["ordered"]),
-        adjustable=bool(about["adjustable"]),
-        declared=bool(about["declared"]),
-        feeders=feeders,
-        processes=int(about["processes"]),
-        copies=int(about["copies"]),
-    )
+    return StageHead(**_plain(StageHead, about), feeders=feeders)
+
+
+_TYPES: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def _plain(kind: type[Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a head that are numbers, flags and strings, of the type that they have there."""
+    return {each.name: _TYPES[each.type](about[each.name]) for each in fields(kind) if each.type in _TYPES}
 
 
 # As declarations call it.

@@ -76,13 +76,26 @@ def core_times(process: int | str, thread: int) -> tuple[int, int] | None:
         os.close(file)
 
 
+def stat_fields(process: int | str) -> list[bytes]:
+    """Return the fields of a process's ``stat`` after the name, which stands in brackets and may hold anything."""
+    return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+
+
+def status_field(process: int | str, name: str) -> bytes:
+    """Return a field of a process's ``status``, or of a thread's: its path is ``PID/task/THREAD``.
+
+    If the system does not tell, it raises OSError or IndexError, or returns what is no number.
+    """
+    status = Path(f"/proc/{process}/status").read_bytes()
+    return status.rpartition(f"\n{name}:".encode())[2].split(None, 1)[0]
+
+
 def sleeps_of(process: int | str, thread: int) -> int:
     """Return how often a thread has gone to sleep, to wait for something.
 
     It raises OSError, IndexError or ValueError if the thread has ended, or the system does not tell.
     """
-    status = Path(f"/proc/{process}/task/{thread}/status").read_bytes()
-    return int(status.rpartition(b"\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])
+    return int(status_field(f"{process}/task/{thread}", "voluntary_ctxt_switches"))
 
 
 class Times(NamedTuple):

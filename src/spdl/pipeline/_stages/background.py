@@ -285,15 +285,20 @@ def _add(transfers: list[_Transfer]) -> _Transfer:
     return _Transfer(sum(one.read for one in transfers), sum(one.written for one in transfers))
 
 
+def _lines(name: str) -> list[str]:
+    """Return the lines of a file; none if the process is gone, or another user's, or the kernel is too old for it."""
+    try:
+        return (_PROC / name).read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
 def _list_processes(pgid: int) -> list[_Process]:
     found = []
     for name in os.listdir(_PROC):  # noqa: PTH208 - a host may have thousands, and only the names are needed.
-        if name.isdecimal():
-            try:
-                # The command in parentheses may itself contain spaces and parentheses.
-                fields = (_PROC / name / "stat").read_text(errors="replace").rpartition(") ")[2].split()
-            except OSError:  # The process is gone.
-                continue
+        if name.isdecimal() and (lines := _lines(f"{name}/stat")):
+            # The command in parentheses may itself contain spaces and parentheses.
+            fields = lines[-1].rpartition(") ")[2].split()
             if int(fields[2]) == pgid:
                 found.append(_Process(int(name), int(fields[19]), fields[0], int(fields[11]) + int(fields[12])))
     return found
@@ -301,11 +306,9 @@ def _list_processes(pgid: int) -> list[_Process]:
 
 def _read_memory(pid: int) -> _Memory | None:
     rss = pss = private = 0
-    try:
-        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
-    except OSError:  # The process is gone or belongs to another user, or the kernel is older than 4.14.
+    if not (lines := _lines(f"{pid}/smaps_rollup")):
         return None
-    for line in lines:
+    for line in lines[1:]:
         name, value, *_ = line.split()
         kilobytes = int(value)
         if name == "Rss:":
@@ -318,28 +321,19 @@ def _read_memory(pid: int) -> _Memory | None:
 
 
 def _read_resident(pid: int) -> int:
-    try:
-        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+    return sum(int(line.split()[1]) for line in _lines(f"{pid}/statm")) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _read_transfer(pid: int) -> _Transfer | None:
-    try:
-        lines = (_PROC / str(pid) / "io").read_text().splitlines()
-    except OSError:
-        return None
-    values = dict(line.split(": ") for line in lines)
-    return _Transfer(int(values["read_bytes"]), int(values["write_bytes"]))
+    values = dict(line.split(": ") for line in _lines(f"{pid}/io"))
+    return _Transfer(int(values["read_bytes"]), int(values["write_bytes"])) if values else None
 
 
 def _read_net() -> dict[str, _Transfer] | None:
-    try:
-        lines = (_PROC / "net" / "dev").read_text().splitlines()[2:]
-    except OSError:
+    if not (lines := _lines("net/dev")):
         return None
     interfaces = {}
-    for line in lines:
+    for line in lines[2:]:
         name, _, values = line.partition(":")
         if name.strip() != "lo":
             counts = values.split()

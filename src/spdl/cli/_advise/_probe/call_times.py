@@ -250,22 +250,5 @@ class FetchTimes:
             self._collated = (perf_counter() - began, thread_time() - cpu)
 
     def as_record(self) -> dict[str, Any]:
-        return {
-            "batches": self.batches,
-            "fetch_seconds": self.fetch_seconds,
-            "fetch_cpu": self.fetch_cpu,
-            "collate_seconds": self.collate_seconds,
-            "collate_cpu": self.collate_cpu,
-            "others_cpu": self.others_cpu,
-            "observed_seconds": self.calls.seconds,
-            "observed": dict(self.calls.by_kind),
-        }
-
-
-class TimedCollate:
-    def __init__(self, times: FetchTimes, function: Callable[[Any], Any]) -> None:
-        self._times = times
-        self._function = function
-
-    def __call__(self, samples: Any) -> Any:
-        return self._times.collate(self._function, samples)
+        own = {name: value for name, value in vars(self).items() if name not in ("calls", "_collated")}
+        return {**own, "observed_seconds": self.calls.seconds, "observed": dict(self.calls.by_kind)}

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from .ahead import Ahead, outstanding
-from .call_times import TimedCollate
 from .loop_times import LOOPS
 from .makers import MAKERS, WorkerLoop
 from .trial import TRIALS, copied
@@ -218,7 +217,7 @@ def _make_fetcher(
 ) -> None:
     maker = MAKERS.current()
     if maker is not None:
-        collate_fn = TimedCollate(maker.fetches, collate_fn)
+        collate_fn = functools.partial(maker.fetches.collate, collate_fn)
         vars(fetcher)[_SLOT] = maker
     method(fetcher, dataset, auto_collation, collate_fn, *arguments)
 
