@@ -184,8 +184,11 @@ std::optional<std::uint64_t> page_of(Bytes bytes, std::optional<int> page) {
 
 CropAndFlip CropsAndFlips::of(std::size_t image, Size size) const {
     if (!sizes.empty() && sizes[image] != size) {
-        throw MediaError("it has " + dimensions(size) + " pixels, and not the " + dimensions(sizes[image]) +
-                         " of what it belongs to");
+        const Size turned{.width = size.height, .height = size.width};
+        throw MediaError("it has " + dimensions(size) + " pixels, and its image has " + dimensions(sizes[image]) +
+                         (sizes[image] == turned ? ": photos are turned upright as their EXIF data says, unless "
+                                                   "exif=False; arrays are (height, width)"
+                                                 : ": save it at the size of its image"));
     }
     const bool flip = !flips.empty() && flips[image];
     if (random != nullptr) {

@@ -94,7 +94,7 @@ void check_ids(const ImageShape& shape, IdSource wanted) {
     if (wanted == IdSource::kAny && !(indices || levels)) {
         throw MediaError(
             "ids are read from a palette or from gray without alpha, in a PNG, GIF, BMP, TIFF or PGM, and " + is +
-            ": store one number for each pixel, without losses");
+            ": save the number of each pixel, as gray or with a palette, in a format without losses");
     }
 }
 

@@ -148,7 +148,9 @@ def test_masks_stay_with_their_images(on_error: str) -> None:
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        (np.zeros((4, 5), np.uint8), "`mask`: it has 5x4 pixels, and not the 4x4"),
+        (np.zeros((4, 5), np.uint8), "`mask`: it has 5x4 pixels, and its image has 4x4: save it at the size of"),
+        (Image.new("L", (4, 4)), "`mask`: it must be .*; numpy.asarray makes an array of it"),
+        ([[0] * 4] * 4, "`mask`: it must be .*; numpy.asarray makes an array of it"),
         (np.full((4, 4), 70000), "`mask`: "),
         (np.zeros((4, 4), np.float32), r"`mask`: it must be a file or an array \(H, W\) of ints, got float32 \(4, 4\)"),
         (np.zeros((4, 4, 3), np.uint8), r"`mask`: it must be a file or an array \(H, W\) of ints, got uint8"),
@@ -156,8 +158,8 @@ def test_masks_stay_with_their_images(on_error: str) -> None:
         (torch.eye(4).to_sparse(), r"`mask`: it must be a file or an array \(H, W\) of ints: can't convert Sparse"),
         (b"no picture", "`mask`: "),
         ("no such file.png", "`mask`: "),
-        (encoded(Image.new("RGB", (4, 4))), "`mask`: "),
-        (encoded(Image.new("L", (4, 4)), "JPEG"), "`mask`: "),
+        (encoded(Image.new("RGB", (4, 4))), "`mask`: ids are read from a palette .* save the number of each pixel"),
+        (encoded(Image.new("L", (4, 4)), "JPEG"), "`mask`: ids are read from .* in a format without losses"),
     ],
 )
 def test_masks_that_make_no_sense_fail_their_sample(mask: Any, message: str) -> None:
@@ -177,6 +179,43 @@ def test_masks_have_what_cross_entropy_ignores_unless_it_is_told_otherwise() -> 
     found = torch.nn.functional.cross_entropy(scores, torch.from_numpy(batch.mask))
     inside = scores[0, :, 1:3, [0, 1, 3]].flatten(1).T
     torch.testing.assert_close(found, torch.nn.functional.cross_entropy(inside, torch.tensor([0, 1, 2] * 2)))
+
+
+def test_masks_of_a_photo_as_it_is_stored_need_exif_false() -> None:
+    ids = np.random.default_rng(0).integers(0, 9, (4, 6), np.uint8)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    photo = io.BytesIO()
+    Image.fromarray(np.full((4, 6, 3), 90, np.uint8)).save(photo, "JPEG", exif=turned)
+    source = [{"image": photo.getvalue(), "mask": encoded(palette(ids))}]
+    options: dict[str, Any] = {"size": (6, 4), "mode": "stretch", "targets": {"mask": Mask()}}
+    with pytest.raises(LoadError, match=r"it has 6x4 pixels, and its image has 4x6: photos are turned .* exif=False"):
+        list(make(source, **options))
+    (batch,) = make(source, **options, exif=False)
+    assert batch.mask[0].tolist() == ids.tolist()
+    assert batch.size.tolist() == [[6, 4]]
+
+
+@pytest.mark.parametrize(
+    ("ids", "options", "is_told"),
+    [
+        ([0, 255], {}, True),
+        ([0, 255], {"augment": ImageAugment(scale=None, zoom=(0.2, 0.3))}, True),
+        ([0, 255], {"targets": {"mask": Mask(dtype="uint8")}, "augment": "train", "views": 2}, True),
+        ([0, 1, 255], {}, False),
+        ([0, 0], {"mode": "pad", "size": (20, 9)}, False),  # What fills the canvas is of no mask.
+        ([0, 255], {"targets": {"mask": Mask(ignore_index=254)}}, False),
+    ],
+)
+def test_masks_whose_object_would_be_ignored_are_told_of_once(
+    ids: list[int], options: dict[str, Any], caplog: pytest.LogCaptureFixture, *, is_told: bool
+) -> None:
+    mask = encoded(Image.fromarray(np.resize(np.array(ids, np.uint8), (9, 9)).repeat(20, 0).repeat(20, 1)))
+    source = [{"image": places(180, 180), "mask": mask} for _ in range(8)]
+    assert len(list(make(source, 2, **{"targets": {"mask": Mask()}, **options}))) == 4
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == is_told
+    assert all(it.startswith("All masks of a batch, in the field 'mask', consist of 0 and 255") for it in told)
 
 
 def run_lengths(mask: Any) -> dict[str, Any]:

@@ -198,6 +198,9 @@ def test_a_failure_is_listed_and_logged(tmp_path: Path, caplog: pytest.LogCaptur
     assert failure.reason.startswith("KeyError: ")
     assert "has 'cls', and no part 'jpg'" in failure.reason
     assert f"ImageLoader, failure 1: sample 4, '{tmp_path}/train.tar/004', was left out: KeyError" in caplog.text
+    caplog.clear()
+    list(make(MappedRecords(write(tmp_path), to_image), on_error="refill", rank=1, world_size=2))
+    assert "ImageLoader, rank 1, failure 1: sample 4, " in caplog.text
 
 
 def test_an_image_that_cannot_be_decoded_has_the_name_of_its_sample(tmp_path: Path) -> None:

@@ -443,7 +443,12 @@ def test_wrong_kinds_of_targets_are_refused(make_target: Any, message: str) -> N
     [
         ({"labels": [1]}, r"`source\[0\].labels` must be a single value in a field that `targets` does not mention"),
         ({"labels": np.zeros(2)}, r"`source\[0\].labels` must be a single value"),
+        ({"labels": [1]}, r"Say there what it is, such as 'labels': Boxes\(\), or Values\(\)"),
         ({"points": None, "boxes": ...}, r"`source\[0\]` must be a sample with the field 'boxes'"),
+        (
+            {"boxes": ...},
+            r"got \('image', 'ids', 'points'\).* Make samples dicts or other records: {'image': ..., 'boxes'",
+        ),
     ],
 )
 def test_fields_that_targets_does_not_mention_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -278,7 +278,7 @@ class EpochIterator(Generic[Batch]):
         """Note the failures of a result, and return it, or the error to raise instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
-            self._log.note(result.failures)
+            self._log.note(result.failures, steps.world)
         if result.error is not None:
             return result.error
         if result.batch is None and result.is_step and steps.world.size > 1 and steps.even_batches:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from spdl.dataloader._loader.loader_state import World
 
 _SHOWN = 5
 
@@ -126,7 +129,8 @@ class LoaderLog:
     def record(self) -> FailureRecord:
         return self._record
 
-    def note(self, failures: Sequence[SampleFailure]) -> None:
+    def note(self, failures: Sequence[SampleFailure], world: World) -> None:
+        loader = f"{self._loader}, rank {world.rank}" if world.size > 1 else self._loader
         known = {each.index for each in self._record.last}
         first = self._record.count + 1
         self._record = self._record.add(failures)
@@ -137,7 +141,7 @@ class LoaderLog:
             if is_new or (number > _LOGGED and not number & (number - 1)):
                 instead = "left out" if failure.replacement is None else f"replaced by sample {failure.replacement}"
                 text = "%s, failure %d: sample %d, %r, was %s: %s"
-                _LOG.warning(text, self._loader, number, failure.index, failure.path, instead, failure.reason)
+                _LOG.warning(text, loader, number, failure.index, failure.path, instead, failure.reason)
 
     def take_over(self, record: FailureRecord) -> None:
         self._record = record

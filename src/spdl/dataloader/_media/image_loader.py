@@ -71,8 +71,10 @@ class ImageLoader(MediaLoader[ImageBatch]):
             loads each image once, as (B, C, H, W).
         pad_value: The colour around an image that does not fill its size, from 0 to 255: a number, or one for each
             channel. None is 0, black.
+        exif: Whether to turn photos upright as their EXIF data says; `targets` belong to photos of this orientation.
+            None is True.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
-            `mean`, `std` and `pad_value`. It has more fields.
+            `mean`, `std`, `pad_value` and `exif`. It has more fields, and other defaults: uint8 and ``"NHWC"``, say.
         transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
             gets uint8: a tensor (C, H, W), as torchvision's v2 transforms take it, or an array (H, W, C) with
             ``output="numpy"``. It returns an image like that, or several stacked. Images of uint8 are then scaled to
@@ -163,6 +165,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         pad_value: int | Sequence[int] | None = None,
+        exif: bool | None = None,
         options: ImageOptions | None = None,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[ImageBatch], Any] | None = None,
@@ -186,6 +189,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "mean": mean,
             "std": std,
             "pad_value": pad_value,
+            "exif": exif,
         }
         self.options = make_options(size, options, given)
         varied = _make_augment(augment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,14 +24,20 @@ from spdl.dataloader._media.sample_fields import (
 from spdl.dataloader._media.targets import Boxes, Mask, Target
 from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import to_numpy
-from spdl.io._shared import load_mask_views
+from spdl.io._shared import Place, load_mask_views
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.geometry import Geometry, GeometryRule
     from spdl.io import ImageOptions
-    from spdl.io._shared import LoadedViews, Place
+    from spdl.io._shared import LoadedViews
 
     _Views: TypeAlias = Sequence[tuple[GeometryRule, Sequence[Place]]]
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+_WHITE = 255
+_OVERVIEW = 64, 64
+"""How many pixels of a whole mask are looked at."""
 
 _KINDS = "Mask, Boxes, Keypoints, Polygons, InstanceMasks and Values by the names of fields"
 
@@ -86,20 +93,26 @@ class TargetReader:
         self._several = several
         self._tensors = output == "torch"
         self._others = {"image", "path", "index", *targets, *(others or ())}
+        self._seen: dict[str, object] = {}
 
     def check(self, columns: Mapping[str, list[Any]]) -> None:
         index = columns["index"][0]
         check_names(f"with `targets`, some fields of sample {index}", columns, *self._added)
         for name in self.names:
             if name not in columns:
+                own = tuple(it for it in columns if it not in {"path", "index"} and columns[it][0] is not None)
                 accepted = f"a sample with the field {name!r}, as `targets` says"
-                refuse(TypeError, f"source[{index}]", accepted, tuple(columns))
+                remedy = f"Make samples dicts or other records: {{'image': ..., {name!r}: ...}}."
+                refuse(TypeError, f"source[{index}]", accepted, own, remedy)
         for name in columns.keys() - self._others:
             for place, value in zip(columns["index"], columns[name], strict=True):
                 array = to_array(value)
                 if isinstance(value, list | tuple | Mapping) or (array is not None and array.ndim):
                     accepted = "a single value in a field that `targets` does not mention"
-                    remedy = f"If it is a list of numbers, say which: targets={{..., {name!r}: Values(...)}}."
+                    remedy = (
+                        f"Say there what it is, such as {name!r}: Boxes(), or Values() for other numbers; or leave it "
+                        "out of the samples."
+                    )
                     refuse(TypeError, f"source[{place}].{name}", accepted, value, remedy)
 
     def read(
@@ -120,8 +133,8 @@ class TargetReader:
             for name, first in read[0].items():
                 own = np.stack([it[name] for it in read], 1) if self._several else first
                 fields[self._prefixes[group] + name] = own
-        for name, mask in self._masks.items():
-            arrays, failed = self._read_masks(mask, columns[name], groups.values(), images, num_threads)
+        for name in self._masks:
+            arrays, failed = self._read_masks(name, columns[name], groups.values(), images, num_threads)
             reasons |= {place: f"`{name}`: {reason}" for place, reason in failed.items()}
             for group, array in zip(groups, arrays, strict=True):
                 fields[self._prefixes[group] + name] = array.swapaxes(0, 1) if self._several else array[0]
@@ -148,12 +161,21 @@ class TargetReader:
         return fields
 
     def _read_masks(
-        self, mask: Mask, masks: list[Any], groups: Iterable[_Views], images: LoadedViews, num_threads: int
+        self, name: str, masks: list[Any], groups: Iterable[_Views], images: LoadedViews, num_threads: int
     ) -> tuple[list[Any], dict[int, str]]:
+        mask = self._masks[name]
+        views = [(own[0][0].size, [places for _, places in own]) for own in groups]
+        mark = object()
+        # Several threads read; one of them puts its mark there.
+        is_first = mask.ignore_index == _WHITE and self._seen.setdefault(name, mark) is mark
+        if is_first:
+            views.append(
+                (_OVERVIEW, [[Place(0, (0, 0, *size), _OVERVIEW, (0, 0), flip=False) for size in images.sizes]])
+            )
         faults = {place: fault for place, it in enumerate(masks) if (fault := _find_fault(it)) is not None}
         buffers, reasons = load_mask_views(
             [b"" if place in faults or place in images.failures else it for place, it in enumerate(masks)],
-            [(views[0][0].size, [places for _, places in views]) for views in groups],
+            views,
             sizes=images.sizes,
             dtype=mask.dtype,
             pad_value=mask.ignore_index,
@@ -165,7 +187,10 @@ class TargetReader:
         for place in reasons:
             if isinstance(masks[place], str | os.PathLike):
                 reasons[place] = f"{shown_place(os.fsdecode(masks[place]))!r}: {reasons[place]}"
-        return list(map(to_numpy, buffers)), reasons | faults
+        arrays = list(map(to_numpy, buffers))
+        if is_first:
+            _tell_if_binary(name, arrays.pop())
+        return arrays, reasons | faults
 
     def _read_one(
         self, columns: Mapping[str, list[Any]], place: int, geometry: Geometry, drawn: Place
@@ -261,6 +286,17 @@ def views_first(array: Any) -> Any:
     return np.ascontiguousarray(array.swapaxes(0, 1))
 
 
+def _tell_if_binary(name: str, ids: Any) -> None:
+    """Warn if masks seem to be pictures of an object, white on black, in which losses would ignore the object."""
+    if set(np.unique(ids).tolist()) == {0, _WHITE}:
+        _LOG.warning(
+            "All masks of a batch, in the field %r, consist of 0 and 255, and 255 is `ignore_index`, so losses leave "
+            "these pixels out. If they are an object, pass Mask(ignore_index=254), say, and replace 255 in a "
+            "`batch_transform`",
+            name,
+        )
+
+
 def _find_fault(mask: Any) -> str | None:
     try:
         array = to_array(mask)
@@ -268,7 +304,9 @@ def _find_fault(mask: Any) -> str | None:
         return f"it must be a file or an array (H, W) of ints: {error}"
     if array is None:
         fault = find_fault_of_file("mask", mask, files=True)
-        return fault and f"it must be a file or an array (H, W) of ints, got {show(mask)}"
+        convertible = isinstance(mask, list) or hasattr(mask, "__array_interface__")  # Pillow's images have it.
+        remedy = "; numpy.asarray makes an array of it" if convertible else ""
+        return fault and f"it must be a file or an array (H, W) of ints, got {show(mask)}{remedy}"
     if array.ndim != 2 or array.dtype.kind not in "bui" or not array.size:  # noqa: PLR2004 - sides.
         return f"it must be a file or an array (H, W) of ints, got {array.dtype} {array.shape}"
     return None
