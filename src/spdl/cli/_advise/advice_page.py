@@ -40,8 +40,8 @@ _MOST_BUSY = 0.75
 _UNLIKE = 1.5
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
-    " this (python -I or -E, or an environment cleared by the job). Of pipelines and loaders of spdl, `spdl why` tells"
-    " while they run."
+    " this (python -I or -E, or an environment cleared by the job). If it loads with SPDL, run `spdl why` while it"
+    " runs: that says what limits it."
 )
 
 
@@ -74,7 +74,7 @@ def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
         return (
             f"The loop waits for data {share(wait / (wait + step))} of its time. For what is not known: worker"
             " processes that are killed cannot say what they did, as persistent ones are at the end of a job. Let it"
-            " run for some seconds more. Of threads of spdl, `spdl why` tells while the job runs."
+            " run for some seconds more. If it loads with SPDL, run `spdl why` while it runs."
         )
     if verdict.costs is None:
         return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."

@@ -276,7 +276,7 @@ def _slow_consumer(window: Window) -> Verdict | None:
     could = f" The loader could give {headroom:.1f} times as much." if math.isfinite(headroom) and headroom > 1 else ""
     # The stage before holds in its slots what it has finished and has no place.
     waiting = max(0, window.sink_size - window.sink_capacity)
-    more = f", and {waiting:,} more wait for one" if waiting else ""
+    more = f", and {waiting:,} more {'waits' if waiting == 1 else 'wait'} for one" if waiting else ""
     # For its whole life, the mean says more than the rest that is left.
     finished = window.sink_size - waiting if window.looked else round(window.sink_fill * window.sink_capacity)
     room = ", and `max_bytes` leaves room for no more" if few else ""
