@@ -9,9 +9,6 @@ from spdl.source._orders.order import random_order, refuse_batches
 from spdl.source._orders.packed import count_documents, documents_of, rule_of
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._orders.turns import digest_lengths
-from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._record_source import Defect, is_defect, name_of, read_apart
 from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
 from spdl.source._shards.parquet_tables import count_nulls, distinct_values, open_columns, sizes_of
-from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
-from spdl.source._shards.tar import TarParts

@@ -57,7 +57,7 @@ def test_samples_are_those_of_webdataset(shards: list[Path]) -> None:
     assert [sample.index for sample in images[3:6]] == [3, 4, 5]
     with pytest.raises(IndexError, match="11 images, got the index 11"):
         images[11]
-    assert repr(images) == "ImageShards: 11 images in 3 archives"
+    assert repr(images) == "ImageShards of TarShards: 11 records in 3 archives"
 
 
 def test_patterns_are_those_of_tar_shards(shards: list[Path], tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_mistakes_are_explained(shards: list[Path], tmp_path: Path) -> None:
         ((tmp_path / "*.tar",), ValueError, r"sorted\(glob\.glob"),
         ((tmp_path / "{0,2,5}.tar",), FileNotFoundError, r"Of the 3 archives of '.*/{0,2,5}\.tar', 2 can be found"),
         (([],), ValueError, "`shards` must be at least one path"),
-        (([shards[1]],), ValueError, "`shards` must be archives with images"),
+        (([shards[1]],), ValueError, "`shards` must be archives with samples in them"),
         (([tmp_path / "none.tar"],), OSError, "none.tar"),
     ):
         with pytest.raises(error, match=message):

@@ -107,9 +107,7 @@ class LazyShard(abc.ABC, Generic[Found]):
         return {**self.__dict__, "_opened": None}
 
 
-REMEDY = "To leave out archives that are damaged or missing, say how many at most: max_failures=1."
-"""What the error for one of them adds."""
-
+_REMEDY = "To leave out archives that are damaged or missing, say how many at most: max_failures=1."
 _SHOWN = 5
 _LOGGED = 10
 
@@ -130,12 +128,12 @@ class ShardFailure(NamedTuple):
     """What is wrong with it."""
 
 
-def is_broken(error: Exception) -> bool:
+def _is_broken(error: Exception) -> bool:
     """Return whether an error is about one file that is damaged or missing, and not about the storage."""
     return is_defect(error) and isinstance(error, FormatError | FileNotFoundError)
 
 
-def leave_out(
+def _leave_out(
     called: str, failed: Sequence[tuple[str, Exception]], count: int, limit: int | Fraction
 ) -> list[ShardFailure]:
     """Return the record of files that are left out, and log it. FormatError if there are more than may be, or no other.
@@ -205,7 +203,7 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         if max_failures:
             pairs = list(zip(self._shards, found, strict=True))
             failed = [(shard.place.path, size) for shard, size in pairs if not isinstance(size, int)]
-            self._left_out = leave_out(self._called, failed, len(pairs), max_failures)
+            self._left_out = _leave_out(self._called, failed, len(pairs), max_failures)
             self._shards = [shard for shard, size in pairs if isinstance(size, int)]
         sizes = [size for size in found if isinstance(size, int)]
         self._starts = list(accumulate(sizes, initial=0))
@@ -328,10 +326,10 @@ def _size_of(shard: Shard[Any], *, limit: int | Fraction | None) -> int | Except
     except Exception as error:
         if isinstance(error, FormatError):
             name_path(error, shard.place.path)
-        if limit and is_broken(error):
+        if limit and _is_broken(error):
             return error
-        if limit == 0 and is_broken(error):
-            error.add_note(REMEDY)
+        if limit == 0 and _is_broken(error):
+            error.add_note(_REMEDY)
         raise
 
 
