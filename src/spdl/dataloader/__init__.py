@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._not_here import missing
 from spdl.dataloader._dataloader import DataLoader
+from spdl.dataloader._loader.batches import ClipBatch, ImageBatch, Jagged, LabelledBatch, SoundBatch, TableBatch
 from spdl.dataloader._loader.failures import SampleFailure
-from spdl.dataloader._loader.labelled_batches import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
-from spdl.dataloader._table.table_batch import Jagged, TableBatch
 from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
-    from spdl.dataloader._loader.labelled_batches import TextBatch
+    from spdl.dataloader._loader.batches import TextBatch
     from spdl.dataloader._media.array_loader import ArrayLoader, ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
@@ -96,7 +95,7 @@ _MODULES = {
     "PyTorchDataLoader": "_pytorch.pytorch_loader",
     "RandAugment": "_media.pixel_changes",
     "TableLoader": "_table.table_loader",
-    "TextBatch": "_loader.labelled_batches",
+    "TextBatch": "_loader.batches",
     "TextLoader": "_text.text_loader",
     "TextStatistics": "_text.text_loader",
     "TokenCounts": "_text.counts",

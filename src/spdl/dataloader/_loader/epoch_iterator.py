@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,55 +39,50 @@ Cursor: TypeAlias = dict[str, Any] | None
 """The state's content apart from the position; see `LoaderProgress`."""
 
 
-class Steps(Protocol):
+class Steps:
     """The steps of an epoch, as far as they are known before they are made."""
 
-    world: World
-    even_batches: bool
+    def __init__(self, world: World, sharing: Sharing) -> None:
+        self.world = world
+        self.sharing = sharing
 
     @property
     def is_empty(self) -> bool:
         """Whether there is certainly none."""
+        return False
 
     @property
     def is_single(self) -> bool:
         """Whether there is certainly just one."""
+        return False
 
     @property
     def ends_early(self) -> bool:
         """Whether other ranks have one more."""
+        return False
 
-    def advance(self, before: Cursor, result: Cursor) -> Cursor:
+    def advance(self, before: Cursor, result: Cursor) -> Cursor:  # noqa: ARG002 - for those that count.
         """Return the cursor after a step, from the one before it and what its result says."""
+        return result
 
     def between_epochs(self, cursor: Cursor) -> Cursor:
         """Return the cursor at the beginning of the next epoch, from the one at the end of this one."""
+        return cursor
 
 
-class EpochSteps:
+class EpochSteps(Steps):
     """The steps of an epoch from a place in its order on, shared among ranks as `spdl.source.EpochSampler` does.
 
     In each step all ranks together take the next ``world.size * batch_size`` places, one block for each rank. So one
     number says what is left, whatever the number of ranks and the size of the batches are from then on.
     """
 
-    def __init__(
-        self,
-        order: EpochOrder,
-        batch_size: int,
-        world: World,
-        *,
-        drop_last: bool,
-        even_batches: bool,
-        start: int = 0,
-    ) -> None:
-        self.world = world
-        self.even_batches = even_batches
+    def __init__(self, order: EpochOrder, world: World, sharing: Sharing, start: int = 0) -> None:
+        super().__init__(world, sharing)
         self._order = order
-        self._batch_size = batch_size
+        self._batch_size = sharing.batch_size
         self._start = start
         self._size = len(order)
-        sharing = Sharing(world.size, batch_size, drop_last, even_batches)
         self._plan = Plan(self._size, Ranges([(0, start)]) if start else EMPTY, sharing)
 
     def check(self, called: str) -> None:
@@ -115,12 +110,6 @@ class EpochSteps:
     @property
     def ends_early(self) -> bool:
         return len(self) < self.most
-
-    def advance(self, before: Cursor, result: Cursor) -> Cursor:  # noqa: ARG002 - positions say all.
-        return result
-
-    def between_epochs(self, cursor: Cursor) -> Cursor:
-        return cursor
 
     def __len__(self) -> int:
         full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
@@ -249,7 +238,7 @@ class EpochIterator(Generic[Batch]):
         self._ended = True
         world = steps.world
         # If ranks do not wait for each other, one may have a batch or less, and that by chance broken.
-        may_be_chance = world.size > 1 and not steps.even_batches and steps.is_single
+        may_be_chance = world.size > 1 and not steps.sharing.even_batches and steps.is_single
         if not self._received and not steps.is_empty and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
@@ -281,7 +270,7 @@ class EpochIterator(Generic[Batch]):
             self._log.note(result.failures, steps.world)
         if result.error is not None:
             return result.error
-        if result.batch is None and result.is_step and steps.world.size > 1 and steps.even_batches:
+        if result.batch is None and result.is_step and steps.world.size > 1 and steps.sharing.even_batches:
             remedy = (
                 "So this rank would have one batch less than the others, which would wait for it. Pass "
                 'on_error="refill", with which all ranks have equally many, or even_batches=False if none waits for '

@@ -6,6 +6,7 @@ import abc
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
@@ -16,6 +17,7 @@ from spdl.dataloader._loader.failures import LoaderLog, SampleFailure
 from spdl.dataloader._loader.loader_state import (
     Identity,
     LoaderProgress,
+    World,
     default_threads,
     find_world,
     may_find_world,
@@ -26,6 +28,7 @@ from spdl.dataloader._loader.tensors import OutputKind, check_device, import_tor
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
+from spdl.source._shared import Sharing
 
 Batch = TypeVar("Batch")
 
@@ -119,6 +122,10 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:
         """Return a pipeline that makes a result of each step."""
 
+    def _share(self) -> tuple[World, Sharing]:
+        world = find_world(*self._place)
+        return world, Sharing(world.size, self.batch_size, self.drop_last, self._even_batches)
+
     def _check_early(self) -> None:
         """Make the steps of an epoch where the ranks are known already, so that mistakes show when a loader is made."""
         if self._place != (None, None) or may_find_world():
@@ -133,7 +140,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         """Build a pipeline that also moves batches to the device. Its verdicts say of the source what is given."""
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
-            builder.pipe(_TransferBatch(self._device), name="transfer", executor=thread)
+            builder.pipe(partial(_transfer, self._device), name="transfer", executor=thread)
             stages = (*stages, _TRANSFER)
         pipeline = builder.add_sink(self._prefetch).build(num_threads=threads)
         tell_arguments(pipeline, LoaderArguments(type(self).__name__, tuple(stages), source=source))
@@ -315,14 +322,10 @@ def check_function(name: str, function: object) -> None:
         refuse(TypeError, name, "a function, or None", function)
 
 
-class _TransferBatch:
-    def __init__(self, device: Any) -> None:
-        self._device = device
-
-    def __call__(self, result: StepResult) -> StepResult:
-        if result.batch is None:
-            return result
-        try:
-            return result._replace(batch=send(result.batch, self._device))
-        except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
-            return result._replace(batch=None, error=error)
+def _transfer(device: Any, result: StepResult) -> StepResult:
+    if result.batch is None:
+        return result
+    try:
+        return result._replace(batch=send(result.batch, device))
+    except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+        return result._replace(batch=None, error=error)

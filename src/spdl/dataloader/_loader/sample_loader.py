@@ -10,7 +10,7 @@ from spdl._check import check_choice, check_flag, refuse
 from spdl.dataloader._loader.epoch_iterator import EpochStep, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import SHARED, Batch, EpochLoader, check_function
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures
-from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world, identify
+from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, identify
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline, PipelineBuilder
@@ -157,14 +157,7 @@ class SampleLoader(EpochLoader[Batch]):
         return len(self._make_steps(LoaderProgress()))
 
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps:
-        steps = EpochSteps(
-            self._order,
-            self.batch_size,
-            find_world(*self._place),
-            drop_last=self.drop_last,
-            even_batches=self._even_batches,
-            start=progress.position,
-        )
+        steps = EpochSteps(self._order, *self._share(), progress.position)
         steps.check("samples")
         return steps
 

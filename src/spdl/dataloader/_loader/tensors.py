@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._loader.labelled_batches import LabelledBatch
-from spdl.dataloader._table.table_batch import TableBatch
+from spdl.dataloader._loader.batches import LabelledBatch, TableBatch
 from spdl.io import transfer_tensor_h2d
 from spdl.io._shared import map_tensors
 

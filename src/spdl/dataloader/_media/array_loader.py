@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_iterable, check_str, refuse
+from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.epoch_loader import pick
-from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.array_reader import ArrayReader, ArrayRow

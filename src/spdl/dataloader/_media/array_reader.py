@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from spdl._check import check_choice, check_instance, refuse, show
+from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.failures import UserCode
-from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
 from spdl.dataloader._media.media_loader import MediaReader
@@ -30,16 +30,6 @@ ACCEPTED = "a path or the bytes of an npz or npy file, or arrays by their names"
 _NPY = b"\x93NUMPY"
 
 
-def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
-    """Return an array (N, ...) with its own memory for each name. FormatError if files are damaged, or differ."""
-    kinds = {kind_of(file) for file in files}
-    if kinds == {"npz"}:
-        return load_npz_batch(files, num_threads=num_threads)
-    if kinds == {"row"}:
-        return _take_rows(files)
-    return _stack([_load_one(file, data) for file in files])
-
-
 def kind_of(file: Any) -> _Kind:
     if isinstance(file, ArrayRow):
         return "row"
@@ -53,17 +43,17 @@ def kind_of(file: Any) -> _Kind:
         refuse(TypeError, "file", ACCEPTED, file)
 
 
-def _load_one(file: Any, data: str) -> dict[str, Any]:
-    kind = kind_of(file)
-    if kind == "npy":
-        return {data: load_npy(file)}
-    if kind == "npz":
-        return {name: array[0] for name, array in load_npz_batch([file]).items()}
-    arrays = {str(name): to_array(value) for name, value in file.items()}
-    for name, array in arrays.items():
-        if array is None or array.dtype.hasobject:
-            raise FormatError(f"{name!r} is not an array of numbers: {type(file[name]).__name__}")
-    return arrays
+def _load_together(files: Sequence[Any], num_threads: int) -> dict[str, Any] | None:
+    """Return an array (N, ...) with its own memory for each name; None if that takes a look at each file."""
+    kinds = {kind_of(file) for file in files}
+    if kinds == {"row"}:
+        return _take_rows(files)
+    if kinds == {"npz"}:
+        try:
+            return load_npz_batch(files, num_threads=num_threads)
+        except (OSError, FormatError):
+            return None
+    return None
 
 
 def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
@@ -81,18 +71,6 @@ def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
         positions = np.fromiter((rows[place].position for place in own), np.int64, len(own))
         for name, array in rows[own[0]].arrays.items():
             found[name][own] = array[positions]
-    return found
-
-
-def _stack(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    first = _shapes(samples[0])
-    for sample in samples:
-        if _shapes(sample) != first:
-            raise FormatError(f"the arrays differ: {_shapes(sample)} and {first}")
-    found = {name: np.empty((len(samples), *array.shape), _native_type(array)) for name, array in samples[0].items()}
-    for place, sample in enumerate(samples):
-        for name, array in sample.items():
-            found[name][place] = array
     return found
 
 
@@ -183,10 +161,9 @@ class ArrayReader(MediaReader):
         labelled = any(label is not None for label in columns["label"])
         load = self._load
         if load is None:
-            try:
-                whole = load_array_files(files, self._data, num_threads)
-            except (OSError, FormatError):
-                arrays, reasons = self._read_apart(files, lambda place: _load_alone(files[place], self._data))
+            whole = _load_together(files, num_threads)
+            if whole is None:
+                arrays, reasons = self._read_apart(files, lambda place: self._load_one(files[place]))
             else:
                 arrays, reasons = {name: self._loosen(name, array) for name, array in whole.items()}, []
         else:
@@ -225,6 +202,20 @@ class ArrayReader(MediaReader):
             for place, arrays in sound.items():
                 whole[name][place] = arrays[name]
         return whole, sorted(reasons)
+
+    def _load_one(self, file: Any) -> dict[str, Any]:
+        kind = kind_of(file)
+        if kind == "npz":
+            return {name: array[0] for name, array in load_npz_batch([file]).items()}
+        given = {self._data: load_npy(file)} if kind == "npy" else file
+        arrays = {str(name): to_array(value) for name, value in given.items()}
+        for name, array in arrays.items():
+            if array is None or array.dtype.hasobject:
+                raise FormatError(f"{name!r} is not an array of numbers: {type(given[name]).__name__}")
+            if name in self._loose:
+                # All others are copied into an array of the batch.
+                arrays[name] = array.astype(_native_type(array))
+        return arrays
 
     def _loosen(self, name: str, array: Any) -> Any:
         return to_objects([array[place, ...] for place in range(len(array))]) if name in self._loose else array
@@ -326,10 +317,6 @@ class ArrayReader(MediaReader):
 
 class _LoadFailed(Exception):  # noqa: N818 - a situation, not an error.
     """A sample could not be loaded by the user's function, for the reason that it says."""
-
-
-def _load_alone(file: Any, data: str) -> dict[str, Any]:
-    return {name: array[0] for name, array in load_array_files([file], data, 1).items()}
 
 
 def _fits_tensors(dtype: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
+from spdl.dataloader._loader.batches import ClipBatch, LabelledBatch
 from spdl.dataloader._loader.epoch_loader import pick
-from spdl.dataloader._loader.labelled_batches import ClipBatch, LabelledBatch
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad

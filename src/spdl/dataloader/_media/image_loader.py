@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from spdl._check import positive, refuse
+from spdl.dataloader._loader.batches import ImageBatch
 from spdl.dataloader._loader.epoch_loader import pick
-from spdl.dataloader._loader.labelled_batches import ImageBatch
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from spdl.dataloader._loader.labelled_batches import ImageBatch, LabelledBatch
+from spdl.dataloader._loader.batches import ImageBatch, LabelledBatch
 from spdl.dataloader._media.geometry import GeometryRule, draws_places
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaReader
 from spdl.dataloader._media.picture_format import PictureFormat, make_options
 from spdl.dataloader._media.pixel_changes import (
+    ImageEraser,
     changes_pixels,
     check_has_colors,
     make_changes,
-    make_eraser,
     view_seed,
 )
 from spdl.dataloader._media.sample_fields import check_names
@@ -151,7 +151,7 @@ class _View:
         if augment.size is not None:
             sized = make_options(augment.size, None, {})
             options = dataclasses.replace(options, width=sized.width, height=sized.height)
-        self.eraser = make_eraser(options, augment, seed)
+        self.eraser = ImageEraser(options, augment, seed) if augment.erase else None
         read = options if seen is None else seen
         self.rule = GeometryRule(read, augment, seed)
         self._placed = placed

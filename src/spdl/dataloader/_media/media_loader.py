@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from spdl._check import refuse, show, shown_place
+from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.epoch_loader import Batch, pick
 from spdl.dataloader._loader.failures import SampleFailure, UserCode, describe_failures, transform_batch
-from spdl.dataloader._loader.labelled_batches import LabelledBatch
 from spdl.dataloader._loader.sample_loader import MADE_WITH, Maker, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._media.sample_fields import gather, shapes_of, to_array, to_columns
@@ -164,19 +164,26 @@ class BatchMaker(Maker):
         self, indices: list[int], epoch: int, num_threads: int
     ) -> tuple[_Columns, dict[str, Any], dict[int, str]]:
         """Look samples up and read them. A failed sample has None and zeros, and the reason is given for its place."""
+        count = len(indices)
         samples, reasons = self._look_up(indices)
-        looked_up = [place for place in range(len(indices)) if place not in reasons]
-        columns: _Columns = {name: [None] * len(indices) for name in (self._reader.column, "label", "path")}
+        found = [place for place in range(count) if place not in reasons]
+        columns: _Columns = {name: [None] * count for name in (self._reader.column, "label", "path")}
         fields: dict[str, Any] = {}
-        if looked_up:
-            numbers = [indices[place] for place in looked_up]
+        if found:
+            numbers = [indices[place] for place in found]
             with UserCode(f"looking at the fields of the samples {show(numbers)} of {type(self._source).__name__}"):
-                columns = to_columns([samples[place] for place in looked_up], self._reader.column, numbers)
-            fields, found = self._read(columns, epoch, num_threads)
-            reasons |= {looked_up[place]: reason for place, reason in found.items()}
-            if len(looked_up) < len(indices):
-                columns = {name: _spread(column, looked_up, len(indices)) for name, column in columns.items()}
-                fields = _make_room(fields, len(indices), looked_up)
+                columns = to_columns([samples[place] for place in found], self._reader.column, numbers)
+            # A native call refuses a whole batch for a sample that makes no sense, so these stay out.
+            faults = [self._reader.find_fault(columns, number) for number in range(len(found))]
+            reasons |= {place: fault for place, fault in zip(found, faults, strict=True) if fault}
+            sensible = [place for place in found if place not in reasons]
+            if sensible:
+                fields, failed = self._read(_choose(columns, faults), epoch, num_threads)
+                reasons |= {sensible[number]: reason for number, reason in failed.items()}
+            if len(sensible) < count:
+                fields = _make_room(fields, count, sensible)
+            if len(found) < count:
+                columns = {name: _spread(column, found, count) for name, column in columns.items()}
         return {**columns, "index": list(indices)}, fields, dict(sorted(reasons.items()))
 
     def _look_up(self, indices: list[int]) -> tuple[list[Any], dict[int, str]]:
@@ -216,19 +223,6 @@ class BatchMaker(Maker):
         return SampleFailure(epoch, index, name_of(self._source, index) if path is None else _as_text(path), reason)
 
     def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
-        """Read the samples. A native call refuses a whole batch for one that makes no sense, so these stay out."""
-        count = len(columns["index"])
-        faults = {place: fault for place in range(count) if (fault := self._reader.find_fault(columns, place))}
-        if not faults:
-            return self._read_sensible(columns, epoch, num_threads)
-        sensible = [place for place in range(count) if place not in faults]
-        if not sensible:
-            return {}, faults
-        rest = {name: [column[place] for place in sensible] for name, column in columns.items()}
-        read, reasons = self._read_sensible(rest, epoch, num_threads)
-        return _make_room(read, count, sensible), {**faults, **{sensible[number]: it for number, it in reasons.items()}}
-
-    def _read_sensible(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:
             fields, reasons = self._reader.read(columns, epoch, num_threads)
         except LoadError as error:
@@ -341,6 +335,16 @@ def _as_text(path: Any) -> str | None:
     if path is None:
         return None
     return shown_place(os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path))
+
+
+def _choose(columns: _Columns, faults: list[str | None]) -> _Columns:
+    """Return what columns have of the samples without a fault."""
+    if not any(faults):
+        return columns
+    return {
+        name: [value for value, fault in zip(column, faults, strict=True) if not fault]
+        for name, column in columns.items()
+    }
 
 
 def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:

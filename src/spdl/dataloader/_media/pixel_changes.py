@@ -211,7 +211,3 @@ class ImageEraser:
             ratio=augment.erase_ratio,
             values=self._values,
         )
-
-
-def make_eraser(options: ImageOptions, augment: ImageAugment, seed: int) -> ImageEraser | None:
-    return ImageEraser(options, augment, seed) if augment.erase else None

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from spdl._check import refuse
-from spdl.dataloader._loader.labelled_batches import LabelledBatch
-from spdl.dataloader._table.table_batch import Jagged
+from spdl.dataloader._loader.batches import Jagged, LabelledBatch
 from spdl.io._shared import Padding, map_parts
 from spdl.source import ArraySample, ImageSample, MediaSample
 

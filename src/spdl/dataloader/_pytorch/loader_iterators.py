@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -22,7 +23,6 @@ from spdl.dataloader._pytorch.fetching import (
 )
 from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, note_sharing
-from spdl.dataloader._pytorch.worker_choice import worker_counts
 
 _NEVER: Any = object()
 
@@ -162,22 +162,20 @@ class CallerIterator(TrackedIterator):
         return self._pin(batch)
 
 
-class _LoadBatch:
-    def __init__(self, fetch: MapFetch, slots: WorkerSlots, pin: Callable[[Any], Any]) -> None:
-        self._fetch = fetch
-        self._slots = slots
-        self._pin = pin
+def worker_counts(loader: DataLoader) -> tuple[int, int]:
+    """Return how many workers there are, and how many batches are loaded or ready for each. True is 1, as for torch."""
+    if loader.prefetch_factor < 1:
+        raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+    return len(range(loader.num_workers)), len(range(loader.prefetch_factor))
 
-    def __call__(self, request: BatchRequest) -> BatchOutcome:
-        try:
-            batch = self._slots.run(self._load, request.index)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
-            note_sharing(error)
-            return BatchOutcome(request.number, None, error)
-        return BatchOutcome(request.number, batch, None)
 
-    def _load(self, index: Any) -> Any:
-        return self._pin(self._fetch(index))
+def _load_batch(fetch: MapFetch, slots: WorkerSlots, pin: Callable[[Any], Any], request: BatchRequest) -> BatchOutcome:
+    try:
+        batch = slots.run(lambda: pin(fetch(request.index)))
+    except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+        note_sharing(error)
+        return BatchOutcome(request.number, None, error)
+    return BatchOutcome(request.number, batch, None)
 
 
 class ThreadIterator(TrackedIterator):
@@ -192,7 +190,7 @@ class ThreadIterator(TrackedIterator):
         self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
         slots = WorkerSlots(self._base_seed, [self._dataset] * num_workers, loader.worker_init_fn)
         pin = Pinning.of(self)
-        load = _LoadBatch(self._fetch, slots, pin)
+        load = partial(_load_batch, self._fetch, slots, pin)
         self._workers = ThreadWorkers(load, num_workers, self._ahead, arguments_of(loader, num_workers))
         self._awaited: deque[int] = deque()
         self._reset(loader, first_iter=True)

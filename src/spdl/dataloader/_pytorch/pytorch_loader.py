@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import GenericAlias
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
 
@@ -22,12 +22,52 @@ from spdl.dataloader._pytorch.random_states import Moment
 from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.state import apply_state, check_whole, make_epoch, make_state
 from spdl.dataloader._pytorch.streams import StreamIterator
-from spdl.dataloader._pytorch.worker_choice import WorkerChoice, choose_workers
 from spdl.dataloader._pytorch.worker_processes import ProcessIterator
+from spdl.dataloader._thread_safety.search import find_obstacle
 
 _LG = logging.getLogger("spdl.dataloader")
 
 _KNOWS_IN_ORDER = "in_order" in inspect.signature(DataLoader.__init__).parameters
+
+
+_SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")
+
+
+class WorkerChoice(NamedTuple):
+    """The kind of a loader's workers.
+
+    Attributes:
+        kind: ``"thread"`` or ``"process"``; ``"caller"`` if there are no workers, and the loop loads by itself.
+        reason: Why, in words.
+    """
+
+    kind: Literal["thread", "process", "caller"]
+    reason: str
+
+
+def _choose_workers(loader: DataLoader) -> WorkerChoice:  # noqa: PLR0911 - one for each reason.
+    if loader.num_workers == 0:
+        return WorkerChoice("caller", "num_workers is 0")
+    if loader.workers is not None:
+        return WorkerChoice(loader.workers, f"workers={loader.workers!r} was asked for")
+    if isinstance(loader.dataset, IterableDataset):
+        return WorkerChoice("process", "each worker of an IterableDataset needs a copy of its own to iterate")
+    if loader.worker_init_fn is not None:
+        return WorkerChoice("process", "worker_init_fn was given, which usually changes the state of a whole process")
+    if loader.multiprocessing_context is not None:
+        return WorkerChoice("process", "multiprocessing_context was given")
+    obstacle = find_obstacle(
+        loader.dataset, loader.collate_fn, _own_samplers(loader), batched=loader.batch_sampler is not None
+    )
+    if obstacle is not None:
+        return WorkerChoice("process", f"{obstacle}; workers='thread' says that threads may share it")
+    return WorkerChoice("thread", "the code that loads an item only reads what threads share")
+
+
+def _own_samplers(loader: DataLoader) -> list[Any]:
+    """Return the user's own samplers. PyTorch's and ours yield numbers, and change nothing but themselves."""
+    samplers = [loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)]
+    return [it for it in samplers if it is not None and not type(it).__module__.startswith(_SAMPLERS)]
 
 
 class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types of torch's.
@@ -186,7 +226,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
     @property
     def worker_choice(self) -> WorkerChoice:
         """Whether the workers are threads or processes, and why."""
-        return choose_workers(self)
+        return _choose_workers(self)
 
     def check_worker_number_rationality(self) -> None:
         """Warn of more worker processes than the machine has cores, as torch does. Threads may be more."""

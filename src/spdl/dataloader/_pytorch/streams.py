@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch.utils.data import DataLoader
 
 from spdl.dataloader._pytorch.fetching import LoadingAbandoned, Pinning, StreamFetch, StreamOptions, in_this_process
-from spdl.dataloader._pytorch.loader_iterators import TrackedIterator
+from spdl.dataloader._pytorch.loader_iterators import TrackedIterator, worker_counts
 from spdl.dataloader._pytorch.received import Position, StreamStep
 from spdl.dataloader._pytorch.thread_workers import (
     ThreadWorkers,
@@ -18,7 +18,6 @@ from spdl.dataloader._pytorch.thread_workers import (
     make_own_copies,
     note_sharing,
 )
-from spdl.dataloader._pytorch.worker_choice import worker_counts
 
 
 class StreamOutcome(NamedTuple):

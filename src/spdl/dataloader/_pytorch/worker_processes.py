@@ -8,6 +8,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -122,43 +123,31 @@ class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types 
         fetch = StreamFetch(self._dataset, self._options, self._positions[worker])
         # An epoch that persistent workers continue with begins at the beginning.
         self._positions = [type(it)(0, None) for it in self._positions]
-        return _Deliveries(worker, fetch)
+        return _deliver(worker, fetch)
 
     def __repr__(self) -> str:
         return repr(self._dataset)
 
 
-class _Deliveries:
-    def __init__(self, worker: int, fetch: StreamFetch) -> None:
-        self._worker = worker
-        self._fetch = fetch
-
-    def __iter__(self) -> _Deliveries:
-        return self
-
-    def __next__(self) -> Delivery:
+def _deliver(worker: int, fetch: StreamFetch) -> Iterator[Delivery]:
+    while True:
         try:
-            batch, state = self._fetch()
+            batch, state = fetch()
+            yield Delivery(worker, batch, state, None)
         except StopIteration:
-            raise
+            return
         except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
-            return Delivery(self._worker, None, self._fetch.state(), _failure())
-        return Delivery(self._worker, batch, state, None)
+            yield Delivery(worker, None, fetch.state(), _failure())
 
 
-class StartWorker:
-    """Stands for ``worker_init_fn`` in torch's worker: opens the user's dataset, and puts it into the worker's info."""
-
-    def __init__(self, worker_init_fn: Callable[[int], object] | None) -> None:
-        self._worker_init_fn = worker_init_fn
-
-    def __call__(self, worker: int) -> None:
-        info = get_worker_info()
-        assert info is not None
-        # Nobody else is in this process: the name is torch's, and it is what its function returns.
-        torch_worker._worker_info = _replaced(info, info.dataset.open())  # noqa: SLF001
-        if self._worker_init_fn is not None:
-            self._worker_init_fn(worker)
+def start_worker(worker_init_fn: Callable[[int], object] | None, worker: int) -> None:
+    """Stand for ``worker_init_fn`` in torch's worker: open the user's dataset, and put it into the worker's info."""
+    info = get_worker_info()
+    assert info is not None
+    # Nobody else is in this process: the name is torch's, and it is what its function returns.
+    torch_worker._worker_info = _replaced(info, info.dataset.open())  # noqa: SLF001
+    if worker_init_fn is not None:
+        worker_init_fn(worker)
 
 
 def _replaced(info: Any, dataset: Any) -> Any:
@@ -205,8 +194,8 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         self._auto_collation = False
 
     @property
-    def _worker_init_fn(self) -> StartWorker:
-        return StartWorker(self._users_init_fn)
+    def _worker_init_fn(self) -> Callable[[int], object]:
+        return partial(start_worker, self._users_init_fn)
 
     @_worker_init_fn.setter
     def _worker_init_fn(self, worker_init_fn: Callable[[int], object] | None) -> None:

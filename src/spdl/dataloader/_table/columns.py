@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spdl._check import refuse
-from spdl.dataloader._table.table_batch import Jagged
+from spdl.dataloader._loader.batches import Jagged
 from spdl.io._shared import pack_columns
 
 if TYPE_CHECKING:

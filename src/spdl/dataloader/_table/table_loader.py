@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from spdl._check import check_choice, check_flag, check_int, refuse
+from spdl.dataloader._loader.batches import TableBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import MADE_WITH, SHARED_BY_SAMPLES, OnError, SampleLoader
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._table.columns import Column, Nulls, Packing, is_text, plan_columns, text_type
-from spdl.dataloader._table.table_batch import TableBatch
 from spdl.dataloader._table.table_maker import TableMaker
 from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, SequentialOrder, ShuffledOrder
 from spdl.source._shared import count_nulls, distinct_values, sizes_of

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from spdl._processes import RenewedLock
+from spdl.dataloader._loader.batches import TableBatch
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures, transform_batch
 from spdl.dataloader._loader.sample_loader import Maker
 from spdl.dataloader._loader.tensors import all_to_torch
 from spdl.dataloader._table.columns import Codes, Column, Nulls, Packing
-from spdl.dataloader._table.table_batch import TableBatch
 from spdl.io import LoadError
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
 

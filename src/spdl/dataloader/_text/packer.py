@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spdl._random_key import random_key
-from spdl.dataloader._loader.epoch_iterator import StepResult
+from spdl.dataloader._loader.epoch_iterator import Cursor, StepResult, Steps
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures
-from spdl.dataloader._loader.loader_state import World
 from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import Groups, Tokenized
 from spdl.dataloader._text.tokenize import Encoded
@@ -56,27 +55,18 @@ class RowPlace(NamedTuple):
         return RowPlace(group, row, document, offset, None if mark is None else tuple(mark))
 
 
-class StreamSteps:
-    """The steps of an epoch whose number is not known."""
+class StreamSteps(Steps):
+    """The steps of an epoch whose number is not known. The packer knows it at the end."""
 
-    is_empty = False
-    # The packer knows it at the end.
     is_single = False
     ends_early = False
-
-    def __init__(self, world: World, *, even_batches: bool) -> None:
-        self.world = world
-        self.even_batches = even_batches
 
     def leave_out_last(self, *, is_single: bool) -> None:
         """Note that this rank has no part in the last step, which may be the only one."""
         self.ends_early = True
         self.is_single = is_single
 
-    def advance(self, before: dict[str, Any] | None, result: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ARG002
-        return result
-
-    def between_epochs(self, cursor: dict[str, Any] | None) -> dict[str, Any] | None:
+    def between_epochs(self, cursor: Cursor) -> Cursor:
         return counts_alone(cursor)
 
 
@@ -130,8 +120,6 @@ class Packer:
         steps: StreamSteps,
         groups: Groups,
         *,
-        batch_size: int,
-        drop_last: bool,
         key: int | None,
         skips: bool,
         drops: bool,
@@ -144,8 +132,7 @@ class Packer:
         self._steps = steps
         self._world = steps.world
         self._groups = groups
-        self._batch_size = batch_size
-        self._drop_last = drop_last
+        self._batch_size = steps.sharing.batch_size
         self._key = key
         self._skips = skips
         self._drops = drops
@@ -301,12 +288,12 @@ class Packer:
     def _end(self) -> Iterator[StepResult]:
         """Yield the last step, which the ranks share evenly, and reports that come without a batch."""
         rest, (rank, size) = len(self._rows), self._world
-        if rest and not self._drop_last:
+        if rest and not self._steps.sharing.drop_last:
             start, stop = rest * rank // size, rest * (rank + 1) // size
-            if start == stop and not self._steps.even_batches:
+            if start == stop and not self._steps.sharing.even_batches:
                 self._steps.leave_out_last(is_single=not self._position)
             # With fewer rows than ranks, some repeat one.
-            repeated = [rank % rest] if self._steps.even_batches else []
+            repeated = [rank % rest] if self._steps.sharing.even_batches else []
             yield self._step(range(start, stop) if start < stop else repeated)
             rest = 0
         if not self._position:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
+from spdl.dataloader._loader.batches import TextBatch
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import SHARED, EpochLoader, pick
 from spdl.dataloader._loader.failures import transform_batch
-from spdl.dataloader._loader.labelled_batches import TextBatch
-from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, find_world
+from spdl.dataloader._loader.loader_state import Identity, LoaderProgress
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import is_map_style, lengths_of
@@ -236,8 +236,7 @@ class TextLoader(EpochLoader[TextBatch]):
         return TextStatistics(**given, tokens=counts.total, corpora=counts.corpora)
 
     def _make_steps(self, progress: LoaderProgress) -> EpochSteps | StreamSteps:
-        world, how = find_world(*self._place), {"drop_last": self.drop_last, "even_batches": self._even_batches}
-        steps = self._rows.steps(world, self.batch_size, progress, **how)
+        steps = self._rows.steps(*self._share(), progress.position)
         if isinstance(steps, EpochSteps):
             steps.check("rows")
         return steps
@@ -257,7 +256,7 @@ class TextLoader(EpochLoader[TextBatch]):
     def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:
         threads = self._threads()
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
-        at_once = self._rows.declare(builder, steps, progress, threads, self.batch_size, drop_last=self.drop_last)
+        at_once = self._rows.declare(builder, steps, progress, threads)
         return self._finish(builder, at_once, self._rows.arguments(threads), _SOURCE)
 
 

@@ -23,7 +23,7 @@ from spdl.io._shared import PackingCounts, PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, MixedOrder, PackedOrder
-from spdl.source._shared import count_documents, digest_lengths, documents_of, packed_parts, rule_of
+from spdl.source._shared import Sharing, count_documents, digest_lengths, documents_of, packed_parts, rule_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,11 +127,8 @@ class KnownRows:
     def identify(self, seed: int) -> Identity:
         return Identity(identify(self._source), self._order.fingerprint, len(self._order), seed)
 
-    def steps(
-        self, world: World, batch_size: int, progress: LoaderProgress, *, drop_last: bool, even_batches: bool
-    ) -> CountedSteps:
-        start = progress.position
-        return CountedSteps(self._order, batch_size, world, drop_last=drop_last, even_batches=even_batches, start=start)
+    def steps(self, world: World, sharing: Sharing, start: int) -> CountedSteps:
+        return CountedSteps(self._order, world, sharing, start)
 
     def declare(
         self,
@@ -139,14 +136,11 @@ class KnownRows:
         steps: CountedSteps,
         progress: LoaderProgress,
         threads: int,
-        batch_size: int,
-        *,
-        drop_last: bool,  # noqa: ARG002
     ) -> int:
         """Add the source and the stages to a pipeline. Return how many threads it needs."""
         epoch = progress.epoch
         at_once = min(threads, BATCHES_AT_ONCE)
-        together = batch_size * steps.world.size
+        together = steps.sharing.batch_size * steps.world.size
 
         def numbered() -> Iterator[_Step]:
             first = start = progress.position
@@ -298,16 +292,8 @@ class StreamedRows:
         rule = f"{self._how.rule.name}, window={self._how.window or _WINDOW}, shuffle={self._how.shuffle}"
         return Identity(f"{source}, {self._tokenizer}", f"{order}, {rule}", self._documents.size or 0, seed)
 
-    def steps(
-        self,
-        world: World,
-        batch_size: int,  # noqa: ARG002
-        progress: LoaderProgress,  # noqa: ARG002
-        *,
-        drop_last: bool,  # noqa: ARG002
-        even_batches: bool,
-    ) -> StreamSteps:
-        return StreamSteps(world, even_batches=even_batches)
+    def steps(self, world: World, sharing: Sharing, start: int) -> StreamSteps:  # noqa: ARG002 - of the other rows.
+        return StreamSteps(world, sharing)
 
     def declare(
         self,
@@ -315,9 +301,6 @@ class StreamedRows:
         steps: StreamSteps,
         progress: LoaderProgress,
         threads: int,
-        batch_size: int,
-        *,
-        drop_last: bool,
     ) -> int:
         """Add the source and the stages to a pipeline. Return how many threads it needs."""
         epoch, place = progress.epoch, RowPlace.of_state(progress.cursor)
@@ -326,8 +309,6 @@ class StreamedRows:
             lambda rows, length, failures: self._make(rows, length, failures, epoch),
             steps,
             self._groups,
-            batch_size=batch_size,
-            drop_last=drop_last,
             key=random_key(self._how.seed, epoch, -17) if self._how.shuffle else None,
             skips=self._skips,
             drops=self._how.drops,

@@ -8,7 +8,7 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
 from spdl.dataloader._thread_safety.library_calls import escape
@@ -20,11 +20,13 @@ from spdl.dataloader._thread_safety.values import (
     Args,
     Held,
     Made,
-    Search,
     Super,
     Unproven,
     Value,
 )
+
+if TYPE_CHECKING:
+    from spdl.dataloader._thread_safety.search import CodeSearch
 
 
 class CodeReading:
@@ -35,7 +37,7 @@ class CodeReading:
     to, for ``super()``.
     """
 
-    def __init__(self, search: Search, scope: Scope, caller: tuple[Value, type | None]) -> None:
+    def __init__(self, search: CodeSearch, scope: Scope, caller: tuple[Value, type | None]) -> None:
         self._search = search
         self._scope = scope
         self._caller = caller

@@ -6,13 +6,13 @@ import ast
 import builtins
 import contextlib
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
 from spdl.dataloader._thread_safety.objects import Objects
-from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Args, Search, Unproven, Value
+from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Args, Unproven, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -153,7 +153,11 @@ def _builtin(names: dict[str, Any], name: str) -> Any:
 
 
 def bind(
-    search: Search, node: FunctionNode, args: Args, defaults: list[Value], keyword_defaults: dict[str, Value]
+    made: Callable[[ast.AST, Value, type], Value],
+    node: FunctionNode,
+    args: Args,
+    defaults: list[Value],
+    keyword_defaults: dict[str, Value],
 ) -> dict[str, Value]:
     spec = node.args
     places = [it.arg for it in (*spec.posonlyargs, *spec.args)]
@@ -171,10 +175,10 @@ def bind(
             names[name] = value
     if spec.vararg:
         rest = PLAIN.union(*args.positional[len(places) :], others or ABSENT)
-        names[spec.vararg.arg] = search.made(spec.vararg, rest, tuple)
+        names[spec.vararg.arg] = made(spec.vararg, rest, tuple)
     if spec.kwarg:
         rest = PLAIN.union(
             *(value for name, value in args.keywords if name not in names or name not in given), others or ABSENT
         )
-        names[spec.kwarg.arg] = search.made(spec.kwarg, rest, dict)
+        names[spec.kwarg.arg] = made(spec.kwarg, rest, dict)
     return names

@@ -20,10 +20,12 @@ import numpy as np
 
 import spdl.io
 from spdl.dataloader._thread_safety.objects import full_name
-from spdl.dataloader._thread_safety.values import Args, Held, Search, Thing, Unproven, Value
+from spdl.dataloader._thread_safety.values import Args, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     import ast
+
+    from spdl.dataloader._thread_safety.search import CodeSearch
 
 
 Kind = Literal["fresh", "shallow", "element", "alias"]
@@ -468,7 +470,7 @@ def is_library_dataset(kind: type) -> bool:
     return own and kind.__module__.startswith(("datasets.", "spdl."))
 
 
-def item_of_library_dataset(search: Search, held: Held, node: ast.AST) -> Value:
+def item_of_library_dataset(search: CodeSearch, held: Held, node: ast.AST) -> Value:
     """Return what a dataset of a library gives: something new, or the result of a user's function."""
     made = search.made(node)
     for it in held.objects:
@@ -494,7 +496,7 @@ def _is_transform(kind: type) -> bool:
     return kind.__module__.startswith("torch.nn.modules") and kind.__name__ in _MODULES | _IN_TURN
 
 
-def call_known_object(search: Search, it: Any, held: Held, args: Args, node: ast.AST) -> Value | None:
+def call_known_object(search: CodeSearch, it: Any, held: Held, args: Args, node: ast.AST) -> Value | None:
     """Return what a call of a transform or a module of torch returns, or None if it is neither."""
     kind = type(it)
     module = any(full_name(base) == "torch.nn.modules.module.Module" for base in kind.__mro__)
@@ -515,7 +517,7 @@ def call_known_object(search: Search, it: Any, held: Held, args: Args, node: ast
     return None
 
 
-def _call_in_turn(search: Search, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
+def _call_in_turn(search: CodeSearch, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
     parts = it.transforms if hasattr(it, "transforms") else list(it)
     value = args.all()
     for index, part in enumerate(parts):

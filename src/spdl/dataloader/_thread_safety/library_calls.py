@@ -12,7 +12,7 @@ import random
 import types
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch.utils.data import default_collate
@@ -29,11 +29,13 @@ from spdl.dataloader._thread_safety.values import (
     Local,
     Made,
     NamedMethod,
-    Search,
     Thing,
     Unproven,
     Value,
 )
+
+if TYPE_CHECKING:
+    from spdl.dataloader._thread_safety.search import CodeSearch
 
 # Not what operators and functions of libraries call.
 _NOT_CALLED = known.words(
@@ -59,7 +61,7 @@ _NATIVE = (
 )
 
 
-def escape(search: Search, value: Value, node: ast.AST) -> Value:
+def escape(search: CodeSearch, value: Value, node: ast.AST) -> Value:
     """Follow what a library may do with a value: the special methods of its objects, and of what they hold.
 
     Return the objects of Python code and the dicts among them, which an array of objects would hold, and what the
@@ -97,7 +99,7 @@ def _is_of_numbers(thing: Thing) -> bool:
     )
 
 
-def _special_method(search: Search, kind: type, name: str) -> types.FunctionType | None:
+def _special_method(search: CodeSearch, kind: type, name: str) -> types.FunctionType | None:
     special = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
     # NumPy's functions of one argument call the method of their name.
     if not special and name not in _OF_FILES and getattr(getattr(np, name, None), "nin", 0) != 1:
@@ -130,7 +132,7 @@ def _shown(held: Held) -> set[str] | None:
     return None
 
 
-def reach(search: Search, value: Value) -> set[Thing]:
+def reach(search: CodeSearch, value: Value) -> set[Thing]:
     """Return the things of a value and all that they hold."""
     seen = set[Thing]()
     todo = list(value)
@@ -200,7 +202,7 @@ def _holds_objects(thing: Thing) -> bool:
 
 
 class LibraryCalls:
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: CodeSearch) -> None:
         self._search = search
         self._known = known.KnownFunctions()
 

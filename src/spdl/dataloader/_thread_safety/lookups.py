@@ -9,6 +9,7 @@ import inspect
 import types
 from collections import Counter, defaultdict
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from spdl.dataloader._thread_safety import known
 from spdl.dataloader._thread_safety.objects import (
@@ -30,12 +31,14 @@ from spdl.dataloader._thread_safety.values import (
     Held,
     Made,
     NamedMethod,
-    Search,
     Super,
     Thing,
     Unproven,
     Value,
 )
+
+if TYPE_CHECKING:
+    from spdl.dataloader._thread_safety.search import CodeSearch
 
 _MISSING = object()
 
@@ -71,7 +74,7 @@ def has_function(kind: type | None, name: str) -> bool:
 class Lookups:
     """Looks up attributes and elements. It follows the calls that this means: properties, ``__getitem__`` and so on."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: CodeSearch) -> None:
         self._search = search
         self._objects = search.objects
 

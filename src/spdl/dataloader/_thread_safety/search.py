@@ -407,7 +407,7 @@ class CodeSearch:
             name: self.objects.value_of([it], f"{path}.__kwdefaults__[{name!r}]")
             for name, it in (function.__kwdefaults__ or {}).items()
         }
-        names = bind(self, definition, args, first, keywords)
+        names = bind(self.made, definition, args, first, keywords)
         caller = (next(iter(names.values()), ABSENT), _class_around(function))
         return self._run((function, args), function, path, definition, names, caller, None)
 
@@ -418,7 +418,7 @@ class CodeSearch:
             it.arg for it, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None
         ]
         keywords = dict(zip(names_with, local.defaults[count:], strict=True))
-        names = bind(self, local.node, args, local.defaults[:count], keywords)
+        names = bind(self.made, local.node, args, local.defaults[:count], keywords)
         scope = local.scope
         return self._run((local, args), scope.function, scope.path, local.node, names, (ABSENT, None), scope)
 

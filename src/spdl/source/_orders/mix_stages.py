@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
-from spdl.source._orders.corpus import Phase
 from spdl.source._orders.mixed import MixedOrder, Unit
-from spdl.source._orders.turns import Anchor, TokenTurns
+from spdl.source._orders.turns import Anchor, Phase, TokenTurns
 
 
 class MixProgress(NamedTuple):

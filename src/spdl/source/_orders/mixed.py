@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
 from spdl.io import PackedRows
-from spdl.source._orders.corpus import Corpus, Phase
 from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
 from spdl.source._orders.packed import PackedOrder, documents_of, put_together
-from spdl.source._orders.turns import ItemTurns, TokenTurns
+from spdl.source._orders.turns import Corpus, ItemTurns, Phase, TokenTurns
 from spdl.source._orders.weighted import to_weights
 
 Unit: TypeAlias = Literal["items", "tokens"]

@@ -66,13 +66,6 @@ class Plan:
         world_size = self.sharing.world_size
         return self.rest * rank // world_size, self.rest * (rank + 1) // world_size
 
-    def dropped(self, rank: int) -> Ranges:
-        if not (self.sharing.drop_last and self.rest):
-            return EMPTY
-        first = self.full_steps * self.sharing.world_size * self.sharing.batch_size
-        start, stop = self._share(rank)
-        return self._line.parts([(first + start, first + stop)])
-
     def positions(self, rank: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions in the epoch of a rank's items, by their numbers among all that it takes."""
         world_size, size, _, _ = self.sharing

@@ -21,7 +21,7 @@ from spdl.source._hub import find_media, unwrap
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.range_file import RangeFile, take_back_at_exit
-from spdl.source._shards.sharded import open_contents
+from spdl.source._shards.sharded import grouped, open_contents
 
 if TYPE_CHECKING:
     from spdl.store import Entry
@@ -170,13 +170,7 @@ class ParquetShard:
 
     def grouped(self, numbers: list[int]) -> dict[int, tuple[list[int], list[int]]]:
         """Return for each row group that has some rows their places in `numbers`, and their numbers in the group."""
-        found: dict[int, tuple[list[int], list[int]]] = {}
-        for place, number in enumerate(numbers):
-            group, row = self._find(number)
-            places, rows = found.setdefault(group, ([], []))
-            places.append(place)
-            rows.append(row)
-        return found
+        return grouped(map(self._find, numbers))
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = [{}] * len(numbers)

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -158,6 +158,16 @@ def _leave_out(
     return failures
 
 
+def grouped(located: Iterable[tuple[int, int]]) -> dict[int, tuple[list[int], list[int]]]:
+    """Return for each group what lies in it of some items: their places among these, and their numbers in it."""
+    found: dict[int, tuple[list[int], list[int]]] = {}
+    for place, (group, number) in enumerate(located):
+        places, numbers = found.setdefault(group, ([], []))
+        places.append(place)
+        numbers.append(number)
+    return found
+
+
 Record = TypeVar("Record")
 Result = TypeVar("Result")
 AnyShard = TypeVar("AnyShard", bound="Shard[Any]")
@@ -271,13 +281,7 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         return f"{type(self).__name__}: {len(self)} records in {len(self._shards)} {self._called}"
 
     def _read(self, positions: list[int]) -> list[Record]:
-        # For each file the places in the result, and the numbers of the records.
-        wanted: dict[int, tuple[list[int], list[int]]] = {}
-        for place, position in enumerate(positions):
-            shard, number = self._locate(position)
-            places, numbers = wanted.setdefault(shard, ([], []))
-            places.append(place)
-            numbers.append(number)
+        wanted = grouped(map(self._locate, positions))
         calls = [
             partial(read_named, self._shards[shard].place, partial(self._shards[shard].read, numbers))
             for shard, (_, numbers) in wanted.items()

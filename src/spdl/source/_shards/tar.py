@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,17 +43,15 @@ _SHOWN = 20
 
 
 class TarParts(dict[str, Any]):
-    """The contents of a sample's parts by their names, and its key; empty at first if `parts` is None.
+    """The contents of a sample's parts by their names, and its key; empty at first. Messages name the archive.
 
     A name with semicolons is the first of several that the sample has, as in WebDataset: ``parts["jpg;jpeg;png"]``.
-    Messages name the archive.
     """
 
     __slots__ = ("archive",)
 
-    def __init__(self, archive: str, parts: Mapping[str, Any] | None = None) -> None:
-        if parts is not None:
-            self.update(parts)
+    def __init__(self, archive: str) -> None:
+        super().__init__()
         self.archive = archive
 
     def __missing__(self, name: Any) -> Any:

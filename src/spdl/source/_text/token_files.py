@@ -18,8 +18,7 @@ from spdl.source._shards.mds import list_shards
 from spdl.source._shards.parquet_shard import import_arrow
 from spdl.source._shards.sharded import ShardedRecords, read_named
 from spdl.source._text.bounds import Integers, Lengths
-from spdl.source._text.litdata_tokens import litdata_shards
-from spdl.source._text.raw_tokens import load_datatrove, load_raw
+from spdl.source._text.raw_tokens import litdata_shards, load_datatrove, load_raw
 from spdl.source._text.token_columns import ArrowShard, MDSTokens, ParquetTokens
 from spdl.source._text.token_shard import Cuts, FlatShard, Options, Tokens, TokenShard
 
