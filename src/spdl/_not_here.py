@@ -1,14 +1,20 @@
-"""Missing names and packages: names of spdl 0.8.0 or of other libraries, and packages that are extras."""
+"""Missing names, arguments and packages: of spdl 0.8.0, of other libraries, and packages that are extras."""
 
 from __future__ import annotations
 
 import importlib
 import re
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._locate import callers_line
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 def require(package: str, purpose: str, *, extra: str = "", least: str = "") -> Any:
@@ -110,3 +116,52 @@ def _is_import() -> bool:
     frame = sys._getframe(3)  # noqa: SLF001 - of this function, `missing` and ``__getattr__``: the one that asks.
     code, position = frame.f_code.co_code, frame.f_lasti
     return 0 <= position < len(code) and code[position] == opmap["IMPORT_FROM"]
+
+
+_NOT_NEEDED = "leave it out, since workers are threads of this process"
+_THREADS = "use `num_threads`, since workers are threads of this process"
+
+LOADER_WORDS = {
+    "batch_sampler": "use `order` and `batch_size`",
+    "collate_fn": "use `batch_transform`, which gets each batch",
+    "dataset": "use `source`",
+    "drop_remainder": "use `drop_last`",
+    "generator": "use `seed`",
+    "multiprocessing_context": _NOT_NEEDED,
+    "num_workers": _THREADS,
+    "persistent_workers": _NOT_NEEDED,
+    "pin_memory": "use `device`, to which batches are copied through pinned memory",
+    "prefetch_factor": "use `prefetch`, the number of finished batches that may wait",
+    "sampler": "use `shuffle` or `order`",
+    "worker_count": _THREADS,
+    "worker_init_fn": _NOT_NEEDED,
+}
+"""What to use in a ready-made loader for the arguments of PyTorch's, tf.data's and Grain's loaders."""
+
+MEDIA_WORDS = {
+    **LOADER_WORDS,
+    "target_transform": "use spdl.source.MappedRecords, which changes the records of a source",
+    "transforms": "use `transform`",
+}
+"""The same for loaders of labelled media, with torchvision's words."""
+
+
+def refuses(words: Mapping[str, str]) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """Return a decorator. Its function refuses these arguments, which other libraries have, and says what to use.
+
+    Raises:
+        TypeError: From the function.
+    """
+
+    def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+            if theirs := [name for name in kwargs if name in words]:
+                ours = type(args[0]).__name__ if function.__name__ == "__init__" else f"{function.__name__}()"
+                has = "; no ".join(f"`{name}`: {words[name]}" for name in theirs)
+                raise TypeError(f"{ours} has no argument {has} ({callers_line()}).")
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, Ty
 
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl._locate import callers_line
+from spdl._not_here import refuses
 from spdl.dataloader._epochs import Epochs, LoaderIterator, Read, missing_attribute, reads
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._declare.op import ONE, LeftOpen, bodies_of, is_async
@@ -154,6 +155,18 @@ class DataLoader(Generic[Source, Output]):
         3
     """
 
+    @refuses(
+        {
+            "collate_fn": "use `aggregator`",
+            "dataset": "use `src` for the items and `preprocessor` for what loads one",
+            "num_workers": "use `num_threads`, or PyTorchDataLoader, which has PyTorch's arguments",
+            "pin_memory": "use `transfer_fn`",
+            "prefetch_factor": "use `buffer_size`",
+            "sampler": "use it as `src`",
+            "shuffle": "use a `src` that shuffles, such as an EpochSampler of indices",
+            "transform": "use `preprocessor`",
+        }
+    )
     def __init__(
         self,
         src: Iterable[Source] | AsyncIterable[Source],

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from spdl._locate import callers_line
+from spdl._not_here import refuses
 from spdl.pipeline._build import build_pipeline
 from spdl.pipeline._declare.op import ONE, THREE, T, U
 from spdl.pipeline._declare.placement import ExecutorConfig, MainProcess, PlacementConfig
@@ -121,6 +122,7 @@ class PipelineBuilder(Generic[T, U]):
         self._source = MergeConfig(_declarations(pipelines), op)
         return self
 
+    @refuses({"num_threads": "use `concurrency`", "num_workers": "use `concurrency`"})
     def pipe(
         self,
         op: Op,
@@ -314,6 +316,7 @@ class PipelineBuilder(Generic[T, U]):
             raise RuntimeError(f"The pipeline has no sink: call `add_sink` first ({callers_line()}).")
         return PipelineConfig(self._source, tuple(self._stages), self._sink)
 
+    @refuses({"concurrency": "use `num_threads`", "num_workers": "use `num_threads`"})
     def build(
         self,
         *,

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_iterable, check_str, refuse
+from spdl._not_here import MEDIA_WORDS, refuses
 from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
@@ -231,6 +232,7 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         (1, 2, 2) [2]
     """
 
+    @refuses(MEDIA_WORDS)
     def __init__(
         self,
         source: Sequence[Any],

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
+from spdl._not_here import MEDIA_WORDS, refuses
 from spdl.dataloader._loader.batches import LabelledBatch, SoundBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
@@ -95,6 +96,7 @@ class AudioLoader(MediaLoader[SoundBatch]):
         (2, 1, 24000) [16000 16000] [0 1]
     """
 
+    @refuses(MEDIA_WORDS)
     def __init__(
         self,
         source: Sequence[Any],

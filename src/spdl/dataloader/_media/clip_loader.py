@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
+from spdl._not_here import MEDIA_WORDS, refuses
 from spdl.dataloader._loader.batches import ClipBatch, LabelledBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
@@ -152,6 +153,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
         torch.Size([8, 16, 3, 112, 112])
     """
 
+    @refuses({**MEDIA_WORDS, "frame_rate": "use `fps`", "frames_per_clip": "use `num_frames`"})
     def __init__(
         self,
         source: Sequence[Any],

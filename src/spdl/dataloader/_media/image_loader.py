@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from spdl._check import positive, refuse
+from spdl._not_here import MEDIA_WORDS, refuses
 from spdl.dataloader._loader.batches import ImageBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
@@ -145,6 +146,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         (1, 3, 64, 64) [0]
     """
 
+    @refuses({**MEDIA_WORDS, "image_size": "use `size`"})
     def __init__(
         self,
         source: Sequence[Any],

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from spdl._check import check_choice, check_flag, check_int, refuse
+from spdl._not_here import LOADER_WORDS, refuses
 from spdl.dataloader._loader.batches import TableBatch
 from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import MADE_WITH, SHARED_BY_SAMPLES, OnError, SampleLoader
@@ -111,6 +112,7 @@ class TableLoader(SampleLoader[TableBatch]):
         "`columns`: pass the same ones, or an `order`."
     )
 
+    @refuses(LOADER_WORDS)
     def __init__(
         self,
         source: ParquetFiles | str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
+from spdl._not_here import LOADER_WORDS, refuses
 from spdl.dataloader._loader.batches import TextBatch
 from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import SHARED, EpochLoader, pick
@@ -141,6 +142,7 @@ class TextLoader(EpochLoader[TextBatch]):
         [[100 101 102 103 104 105]]
     """
 
+    @refuses({**LOADER_WORDS, "max_length": "use `length`", "seq_length": "use `length`"})
     def __init__(
         self,
         source: Any,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from spdl._check import check_flag, check_path, refuse, shown, shown_place
+from spdl._not_here import refuses
 from spdl.io._shared import is_url
 from spdl.source._labelled.lists import (
     ArraySample,
@@ -39,6 +40,7 @@ class ClassFolder(Samples[Sample]):
     def _make(self, path: str, label: int, index: int) -> Sample:
         """Return the record of a file."""
 
+    @refuses(dict.fromkeys(("target_transform", "transform"), "pass `transform` to the loader, such as ImageLoader"))
     def __init__(
         self,
         root: str | os.PathLike[str],

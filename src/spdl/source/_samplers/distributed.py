@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from spdl._check import check_flag, check_int, positive, refuse, show
 from spdl._locate import warn_caller
+from spdl._not_here import refuses
 
 
 def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remedy: str) -> None:
@@ -147,6 +148,7 @@ class DistributedDeterministicSampler:
         [1, 3, 5]
     """
 
+    @refuses({"num_replicas": "use `world_size`"})
     def __init__(self, n: int, /, *, rank: int, world_size: int, ddp_drop_last_distributed_round: bool = True) -> None:
         n = positive("n", n)
         drop_last = check_flag("ddp_drop_last_distributed_round", ddp_drop_last_distributed_round)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, positive, refuse
+from spdl._not_here import refuses
 from spdl.source._orders.weighted import to_weights
 from spdl.source._samplers.distributed import make_shard
 
@@ -46,6 +47,7 @@ class DistributedRandomSampler:
         True
     """
 
+    @refuses({"num_replicas": "use `world_size`"})
     def __init__(
         self,
         n: int,
