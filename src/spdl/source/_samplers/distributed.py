@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 
 from spdl._check import check_flag, check_int, positive, refuse, show
@@ -92,11 +91,11 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
 
 def warn_of_dropped(size: int, world_size: int, unit: str) -> None:
     if dropped := size % world_size:
-        warnings.warn(
+        warn_caller(
             f"{size} {unit} cannot be shared equally by {world_size} ranks: the last {dropped} are left out of every "
             "pass. Pass `ddp_drop_last_distributed_round=False` to keep them, where ranks may take one item less than "
             "others.",
-            stacklevel=3,
+            UserWarning,
         )
 
 
