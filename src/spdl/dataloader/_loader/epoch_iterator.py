@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
@@ -15,9 +16,6 @@ from spdl.io import LoadError
 from spdl.pipeline import Pipeline
 from spdl.source import EpochOrder
 from spdl.source._shared import EMPTY, Plan, Sharing
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class EpochStep(NamedTuple):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_choice, check_flag, check_number, refuse
 from spdl._random_key import random_key
@@ -18,8 +19,6 @@ from spdl.io import random_flip, random_resized_crop
 from spdl.io._shared import Place
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.io import ImageOptions
     from spdl.io._shared import Move, Size

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
 from spdl._processes import LOOPS, before_children_are_awaited
-from spdl.dataloader._thread_safety.objects import reachable
+from spdl.dataloader._thread_safety.values import reachable
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments

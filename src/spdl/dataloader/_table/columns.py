@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from spdl._check import refuse
 from spdl.dataloader._loader.batches import Jagged
 from spdl.io._shared import pack_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 Nulls: TypeAlias = Literal["error", "mask"]
 

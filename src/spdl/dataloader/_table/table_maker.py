@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spdl._processes import RenewedLock
 from spdl.dataloader._loader.batches import TableBatch
@@ -18,8 +19,6 @@ from spdl.io import LoadError
 from spdl.source._shared import Defect, is_defect, name_of, open_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spdl.dataloader._loader.epoch_iterator import EpochStep
     from spdl.source import EpochOrder, ParquetFiles
 

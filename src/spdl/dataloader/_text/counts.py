@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_instance, check_int, check_str, refuse, show
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class TokenCounts(NamedTuple):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_str, positive, refuse
 from spdl.io._shared import PackedRow, PackedRows, PackingCounts, PackingRule, check_too_long, sum_counts
 from spdl.pipeline.defs import Aggregator
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # The size of the first window, so that the first rows come soon.
 _FIRST_WINDOW = 64

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._random_key import random_key
 from spdl.dataloader._loader.epoch_iterator import Cursor, StepResult, Steps
@@ -17,9 +18,6 @@ from spdl.dataloader._text.tokenize import Encoded
 from spdl.io import LoadError, PackedRows
 from spdl.io._shared import PackingRule, select_rows
 from spdl.source._shared import random_order
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class RowPlace(NamedTuple):

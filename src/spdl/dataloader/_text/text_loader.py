@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._not_here import LOADER_WORDS, refuses
@@ -26,9 +27,6 @@ from spdl.io._shared import PackingRule, check_too_long
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.source import EpochOrder
 from spdl.source._shared import warn_of_idle_rank
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Packing = Literal["best-fit", "first-fit", "concat", "none"]
 Split = Literal["never", "long", "always"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import refuse
 from spdl._random_key import random_key
@@ -24,9 +25,6 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, MixedOrder, PackedOrder
 from spdl.source._shared import Sharing, count_documents, digest_lengths, documents_of, packed_parts, rule_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Documents of a stream that are packed together. More would waste less, and be tokenized again after a resume.
 _WINDOW = 1024

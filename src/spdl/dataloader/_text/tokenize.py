@@ -7,15 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdl._check import check_choice, check_flag, check_int, refuse, show
 from spdl.source._shared import Defect, is_defect
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Ids: TypeAlias = "NDArray[np.int32]"
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from spdl.dataloader._thread_safety.objects import Objects
-from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Args, Unproven, Value
+from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Args, Objects, Unproven, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import spdl.io
-from spdl.dataloader._thread_safety.objects import full_name
-from spdl.dataloader._thread_safety.values import Args, Held, Thing, Unproven, Value
+from spdl.dataloader._thread_safety.values import Args, Held, Thing, Unproven, Value, full_name
 
 if TYPE_CHECKING:
     import ast

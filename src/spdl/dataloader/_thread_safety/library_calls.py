@@ -19,9 +19,10 @@ from torch.utils.data import default_collate
 
 from spdl.dataloader._thread_safety import known
 from spdl.dataloader._thread_safety.lookups import has_function, unknown
-from spdl.dataloader._thread_safety.objects import CONTAINERS, MAPPINGS, has_code, is_array, is_of_python
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
+    CONTAINERS,
+    MAPPINGS,
     PLAIN,
     Args,
     BoundMethod,
@@ -32,6 +33,9 @@ from spdl.dataloader._thread_safety.values import (
     Thing,
     Unproven,
     Value,
+    has_code,
+    is_array,
+    is_of_python,
 )
 
 if TYPE_CHECKING:

@@ -12,17 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from spdl.dataloader._thread_safety import known
-from spdl.dataloader._thread_safety.objects import (
+from spdl.dataloader._thread_safety.values import (
+    ABSENT,
     CONTAINERS,
     FIELDS,
     MAPPINGS,
-    full_name,
-    has_code,
-    is_array,
-    is_of_python,
-)
-from spdl.dataloader._thread_safety.values import (
-    ABSENT,
     PLAIN,
     RAISED,
     UNASSIGNED,
@@ -35,6 +29,10 @@ from spdl.dataloader._thread_safety.values import (
     Thing,
     Unproven,
     Value,
+    full_name,
+    has_code,
+    is_array,
+    is_of_python,
 )
 
 if TYPE_CHECKING:

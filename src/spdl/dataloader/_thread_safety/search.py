@@ -28,17 +28,9 @@ from spdl.dataloader._thread_safety.lookups import (
     has_function,
     unknown,
 )
-from spdl.dataloader._thread_safety.objects import (
-    CONTAINERS,
-    Objects,
-    full_name,
-    has_code,
-    is_array,
-    is_of_python,
-    reachable,
-)
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
+    CONTAINERS,
     PLAIN,
     RAISED,
     UNASSIGNED,
@@ -48,9 +40,15 @@ from spdl.dataloader._thread_safety.values import (
     Local,
     Made,
     NamedMethod,
+    Objects,
     Thing,
     Unproven,
     Value,
+    full_name,
+    has_code,
+    is_array,
+    is_of_python,
+    reachable,
 )
 
 # How much code is read: about half a second's worth.
