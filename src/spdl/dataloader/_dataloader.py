@@ -276,7 +276,6 @@ class DataLoader(Generic[Source, Output]):
         return pipeline
 
     def _arguments(self) -> LoaderArguments:
-        """Return what a user may change of the stages, for the verdict on them."""
         result = "item" if self._batch_size is None else "batch"
         stages = []
         if self._preprocessor is not None:

@@ -132,7 +132,7 @@ class EpochSteps(Steps):
 
 
 def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
-    """Return the result of an order for that many positions. A negative one would be counted from the source's end."""
+    """A negative position would be counted from the source's end."""
     found = np.asarray(indices)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise TypeError(
@@ -262,7 +262,6 @@ class EpochIterator(Generic[Batch]):
         return begun
 
     def _check(self, result: StepResult, steps: Steps) -> StepResult | Exception:
-        """Note the failures of a result, and return it, or the error to raise instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
             self._log.note(result.failures, steps.world)

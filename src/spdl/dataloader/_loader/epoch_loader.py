@@ -116,7 +116,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
     @abc.abstractmethod
     def _make_identity(self) -> Identity:
-        """Return what a state must have been saved with."""
+        """What a state must have been saved with."""
 
     @abc.abstractmethod
     def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:

@@ -338,7 +338,6 @@ def _as_text(path: Any) -> str | None:
 
 
 def _choose(columns: _Columns, faults: list[str | None]) -> _Columns:
-    """Return what columns have of the samples without a fault."""
     if not any(faults):
         return columns
     return {

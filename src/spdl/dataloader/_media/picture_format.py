@@ -200,7 +200,6 @@ def _to_array(value: Any) -> Array | None:
 
 
 def _is_no_picture(value: Any) -> bool:
-    """Return whether a value is a number, a text or an array that is surely no image, nor holds any."""
     return isinstance(value, Number | str | None) or "uint8" not in str(getattr(value, "dtype", "uint8"))
 
 

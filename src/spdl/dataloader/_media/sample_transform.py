@@ -41,10 +41,7 @@ class SampleTransform:
     def apply(
         self, fields: dict[str, Any], contexts: Sequence[ItemContext], names: Sequence[str], num_threads: int
     ) -> dict[str, Any]:
-        """Return the fields of a batch with what the function makes of them.
-
-        Its errors get a note that names the sample.
-        """
+        """Return the fields of a batch with what the function makes of them. Errors name the sample."""
         results: list[Any] = []
         moved: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for place, (each, context, name) in enumerate(zip(self._split(fields), contexts, names, strict=True)):
@@ -92,7 +89,6 @@ class SampleTransform:
         return () if len(shape) < _SIDES else shape[-2:] if self._tensors else shape[-3:-1]
 
     def _bring(self, values: Any) -> Any:
-        """Return values as one tensor or array, or as a list where shapes or kinds differ."""
         if not isinstance(values, list):
             return values
         if self._tensors:

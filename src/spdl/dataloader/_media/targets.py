@@ -221,7 +221,6 @@ class Boxes(Target):
         return boxes
 
     def _clip(self, boxes: Array, size: Size) -> tuple[Array, Array]:
-        """Return the parts of boxes in an image of this size, in the format of batches, and which of the boxes stay."""
         return self._select(boxes, np.clip(boxes, 0, 2 * size))
 
     def _select(self, boxes: Array, shown: Array) -> tuple[Array, Array]:

@@ -258,7 +258,6 @@ class ThreadIterator(TrackedIterator):
             del error
 
     def _drain(self) -> None:
-        """Let the workers finish what was asked for and is not wanted any more."""
         if not (self._workers and self._awaited):
             return
         self._fetch.abandon()

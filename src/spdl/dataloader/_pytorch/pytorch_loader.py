@@ -282,7 +282,6 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         return epoch, self._loaded
 
     def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None:
-        """Note that an iterator is read: from now on, the state describes it."""
         if first:
             self._loaded = self._packed = None
         elif self._loaded is not None:

@@ -16,24 +16,14 @@ from spdl.dataloader._pytorch.samplers import DrawnOrder, OrderNotes
 
 
 class Position(NamedTuple):
-    """How far the consumer is in one worker's copy of an iterable dataset.
-
-    Attributes:
-        batches: How many batches it has received, or was told that they failed.
-        state: The state of the dataset or its iterator after them; None if they have no state.
-    """
+    """How far the consumer is in one worker's copy of an iterable dataset, which has a state or None."""
 
     batches: int
     state: Any
 
 
 class StreamStep(NamedTuple):
-    """One batch that was received, or failed and was told.
-
-    Attributes:
-        turn: How many batches were received before it, of all workers.
-        state: As in `Position`.
-    """
+    """A batch that was received, or failed and was told, and the turn, which counts those before it of all workers."""
 
     turn: int
     worker: int
@@ -55,12 +45,10 @@ class Positions:
         return self._settled[0]
 
     def receive(self, step: StreamStep) -> None:
-        """Note that the consumer was told that a batch failed."""
         self.settle()
         self.latest = step
 
     def settle(self) -> None:
-        """Put the latest step in its place, before there is another one."""
         # In one assignment. From then on the latest is one that was settled already.
         self._settled = self._with_latest()
 
@@ -99,12 +87,10 @@ class ReceivedBatches:
         return self._settled.watermark
 
     def receive(self, number: int) -> None:
-        """Note that the consumer was told that a batch failed."""
         self.settle()
         self.latest = number
 
     def settle(self) -> None:
-        """Put the latest number in its place, before there is another one."""
         if self.latest is not None:
             self._settled.add(self.latest, self.latest + 1)
             self.latest = None
@@ -181,7 +167,7 @@ class MapEpoch(_SeededEpoch):
         return len(self._sampler)
 
     def pack(self) -> dict[str, Any]:
-        """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
+        """It changes nothing and takes no lock."""
         received = self.progress.snapshot()
         sampling = self._sampling.note(received.watermark).pack()
         return {"received": received.to_state(), **self.pack_seed(), "sampling": sampling}
@@ -191,8 +177,6 @@ _LG = logging.getLogger("spdl.dataloader")
 
 
 class IterableEpoch(_SeededEpoch):
-    """How far the consumer is in each worker's part of an iterable dataset."""
-
     def __init__(
         self, dataset: Any, num_workers: int, generator: Any, packed: dict[str, Any] | None, base_seed: int | None
     ) -> None:
@@ -219,6 +203,6 @@ class IterableEpoch(_SeededEpoch):
             )
 
     def pack(self) -> dict[str, Any]:
-        """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
+        """It changes nothing and takes no lock."""
         positions, worker = self.progress.snapshot()
         return {"workers": [list(it) for it in positions], "next_worker": worker, **self.pack_seed()}

@@ -80,7 +80,6 @@ def has_epoch(part: Any) -> bool:
 
 
 def note_parts(sampler: Any, *, generators: bool) -> list[Part]:
-    """Return what each part of the sampler would start its next epoch from, as JSON has it."""
     return [_note_part(part, generators=generators) for part in parts_of(sampler)]
 
 
@@ -160,7 +159,7 @@ class _Computed:
         self._size = size
 
     def note(self, number: int) -> None:
-        """Do nothing."""
+        """Nothing to do."""
 
     def after(self, number: int) -> Any:
         return self._sampler.advance_state(copy.deepcopy(self._begin), (number + 1 - self._first) * self._size)

@@ -21,14 +21,10 @@ from spdl.dataloader._pytorch.thread_workers import (
 
 
 class StreamOutcome(NamedTuple):
-    """The outcome of asking a worker for a batch.
+    """The outcome of asking a worker for a batch, of which `turn` were asked before.
 
-    Attributes:
-        turn: How many batches it was asked for before.
-        batch: The batch, unless it ended or there is an error.
-        state: The state of the dataset or its iterator after the batch, or after the error.
-        passed: Whether the worker continues after the batch. It does not if it cannot begin.
-        error: The exception that loading ended in, or None.
+    Without a batch, the stream has ended, or there is an error. The state is that after either. A worker that cannot
+    begin does not go past the batch, so nothing is `passed`.
     """
 
     worker: int
@@ -92,7 +88,7 @@ class LoadStreams:
         self._abandoned.set()
 
     def __call__(self, worker: int) -> Iterator[StreamOutcome]:
-        """Load a batch of the worker, and those that are wanted by then. Nothing, if another thread does so."""
+        """Nothing, if another thread loads for the worker."""
         stream = self._streams[worker]
         if stream.ask():
             while stream.goes_on():

@@ -52,12 +52,9 @@ class PickledOnce:
 
 
 class Delivery(NamedTuple):
-    """A batch on its way to the consumer's process.
+    """A batch on its way to the consumer's process, or how loading has failed, as torch sends it.
 
-    Attributes:
-        source: The number of the batch, or the number of the worker of an iterable dataset.
-        state: The state of an iterable dataset after the batch, or after the failure.
-        failure: The exception that loading ended in, as torch sends it, or None.
+    The source is the number of the batch, or that of the worker of an iterable dataset, whose state comes with it.
     """
 
     source: int
