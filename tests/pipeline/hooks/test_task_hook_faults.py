@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.aggregators import Pairs
 from tests.pipeline.hooks.diaries import Swallowing, fail_on_one, fail_on_one_async
+from tests.pipeline.hooks.kinds import Bystander
 from tests.pipeline.support import source, twice, twice_async
 
 from spdl.pipeline import PipelineFailure, TaskHook
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 class Faulty(TaskHook):
@@ -30,6 +33,34 @@ class Faulty(TaskHook):
         yield
         if input_item == 1 and self.moment == "leave":
             raise self.error
+
+
+def yields(op: Callable[[int], int], x: int) -> Iterator[int]:
+    yield op(x)
+
+
+@pytest.mark.parametrize("error", [ValueError, StopIteration, StopAsyncIteration, CancelledError])
+@pytest.mark.parametrize("kind", ["function", "generator"])
+@pytest.mark.parametrize("place", ["worker", "pool"])
+def test_an_op_inside_hooks_loses_only_the_item_at_which_it_raises(
+    error: type[Exception], kind: str, place: str
+) -> None:
+    """Also if asyncio or a generator would take the exception for an end."""
+
+    def op(x: int) -> int:
+        if x == 1:
+            raise error
+        return x
+
+    with ThreadPoolExecutor(1) as pool:
+        stage = partial(yields, op) if kind == "generator" else op
+        builder = source(range(3)).pipe(stage, executor=pool if place == "pool" else None).add_sink(3)
+        with builder.build(num_threads=1, task_hook_factory=lambda _: [Bystander()]).auto_stop() as pipeline:
+            assert list(pipeline.get_iterator(timeout=20)) == [0, 2]
+    (failed,) = pipeline.failures()
+    assert failed.positions == (1,)
+    assert error.__name__ in failed.error
+    assert pipeline.statistics().stages[1].num_completed == 2
 
 
 class TestFaults:

@@ -15,15 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.hooks.kinds import Bystander
 from tests.pipeline.support import fails_at, source, wait_until
 
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
-    from spdl.pipeline import PipelineBuilder
+    from spdl.pipeline import PipelineBuilder, TaskHook
 
 
 def sleep(seconds: float) -> Any:
@@ -284,6 +285,21 @@ def test_async_ops_are_busy_and_use_no_measured_cpu() -> None:
     assert stage.busy_seconds >= 20 * 0.009
     assert stage.cpu_seconds == 0
     assert (stage.num_completed, stage.num_emitted, stage.running) == (20, 20, 0)
+
+
+async def _asked_for_more(x: int) -> AsyncIterator[int]:
+    yield x
+    yield x
+
+
+@pytest.mark.parametrize("hooks", [[], [Bystander()]])
+def test_nothing_runs_in_a_pipeline_that_was_stopped(hooks: list[TaskHook]) -> None:
+    """Generators waited for a place when the stop came."""
+    builder = source(range(100)).pipe(_asked_for_more, concurrency=2).add_sink(1)
+    with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=10) == 0
+        assert wait_until(lambda: pipeline.statistics().stages[1].running)
+    assert [stage.running for stage in pipeline.statistics().stages] == [0, 0, 0]
 
 
 def test_merges_forks_and_their_paths() -> None:

@@ -396,7 +396,10 @@ class Node:
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. Called with the lock held, when nothing runs any more."""
         op, self.op = self.op, None
-        return [op, *self.discard()]
+        dropped = self.discard()
+        # Tasks of the event loop that the end has cancelled do not give their slots back.
+        self.running = 0
+        return [op, *dropped]
 
     def num_processes(self) -> int:
         """Return how many other processes it hands items over to, or its op runs in; 0 if none."""

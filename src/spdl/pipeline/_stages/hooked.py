@@ -6,7 +6,7 @@ import asyncio
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from inspect import isasyncgenfunction, isgeneratorfunction
@@ -31,7 +31,7 @@ from spdl.pipeline._state.origins import without_context
 from spdl.pipeline._world import Lock, get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
 
     from spdl.pipeline._declare.interfaces import TaskHook
     from spdl.pipeline._engine.engine import Engine
@@ -313,11 +313,13 @@ class ExecutorCalls:
         self.futures.add(future)
         future.add_done_callback(self._ended)
         try:
-            return await asyncio.wrap_future(future)
+            await asyncio.wrap_future(_end_of(future))
+            return future.result()
         except BrokenExecutor as error:
             self._fail(error)
             raise
         except asyncio.CancelledError:
+            future.cancel()
             future.add_done_callback(_drop_result)
             raise
         finally:
@@ -342,6 +344,21 @@ class ExecutorCalls:
     def await_calls(self, seconds: float) -> int:
         """Withdraw calls that have not begun and wait for the others. Return how many still run after ``seconds``."""
         return await_calls(list(self.futures), seconds)
+
+
+def _end_of(call: Future[Any]) -> Future[None]:
+    """Return a future that ends with a call, and has no outcome.
+
+    One of asyncio that gets a StopIteration never ends before Python 3.12.
+    """
+    end: Future[None] = Future()
+
+    def note(_: Future[Any]) -> None:
+        if end.set_running_or_notify_cancel():
+            end.set_result(None)
+
+    call.add_done_callback(note)
+    return end
 
 
 def _drop_result(future: Future[Any]) -> None:
@@ -518,6 +535,9 @@ class _Generator:
             return (next(self._generator),)
         except StopIteration:
             return ()
+        except StopAsyncIteration as error:
+            # It would look like the end.
+            raise RuntimeError("generator raised StopAsyncIteration") from error
         finally:
             with self._lock:
                 self._under_way = False
