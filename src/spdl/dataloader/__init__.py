@@ -77,45 +77,36 @@ __all__ = [
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
-    "AlbumentationsTransform": "_media.library_transforms",
-    "ArrayLoader": "_media.array_loader",
-    "ArrayRows": "_media.array_loader",
-    "AudioLoader": "_media.audio_loader",
-    "Boxes": "_media.targets",
-    "ClipLoader": "_media.clip_loader",
-    "Geometry": "_media.geometry",
-    "ImageAugment": "_media.image_augment",
-    "ImageLoader": "_media.image_loader",
-    "ImageShards": "_media.image_shards",
-    "InstanceMasks": "_media.targets",
-    "Keypoints": "_media.targets",
-    "Mask": "_media.targets",
-    "Pack": "_text.pack",
-    "Polygons": "_media.targets",
-    "PyTorchDataLoader": "_pytorch.pytorch_loader",
-    "RandAugment": "_media.pixel_changes",
-    "TableLoader": "_table.table_loader",
-    "TextBatch": "_loader.batches",
-    "TextLoader": "_text.text_loader",
-    "TextStatistics": "_text.text_loader",
-    "TokenCounts": "_text.counts",
-    "Tokenize": "_text.tokenize",
-    "TorchvisionTransform": "_media.library_transforms",
-    "TrivialAugment": "_media.pixel_changes",
-    "Values": "_media.targets",
-    "get_pytorch_dataloader": "_pytorch.pytorch_loader",
+    "_loader.batches": ("TextBatch",),
+    "_media.array_loader": ("ArrayLoader", "ArrayRows"),
+    "_media.audio_loader": ("AudioLoader",),
+    "_media.clip_loader": ("ClipLoader",),
+    "_media.geometry": ("Geometry",),
+    "_media.image_augment": ("ImageAugment",),
+    "_media.image_loader": ("ImageLoader",),
+    "_media.image_shards": ("ImageShards",),
+    "_media.library_transforms": ("AlbumentationsTransform", "TorchvisionTransform"),
+    "_media.pixel_changes": ("RandAugment", "TrivialAugment"),
+    "_media.targets": ("Boxes", "InstanceMasks", "Keypoints", "Mask", "Polygons", "Values"),
+    "_pytorch.pytorch_loader": ("PyTorchDataLoader", "get_pytorch_dataloader"),
+    "_table.table_loader": ("TableLoader",),
+    "_text.counts": ("TokenCounts",),
+    "_text.pack": ("Pack",),
+    "_text.text_loader": ("TextLoader", "TextStatistics"),
+    "_text.tokenize": ("Tokenize",),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 _EXTRAS = {"torch": ("PyTorch", "torch"), "pyarrow": ("pyarrow", "parquet")}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _MODULE_OF:
         raise missing(__name__, name)
     from importlib import import_module  # noqa: PLC0415
 
     try:
-        found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        found: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise

@@ -98,48 +98,38 @@ __all__ = [
 
 # The modules of names that need numpy or spdl.io, which take longer to import than everything else here.
 _MODULES = {
-    "WeightedOrder": "_orders.weighted",
-    "MixedOrder": "_orders.mixed",
-    "BucketedOrder": "_orders.bucketed",
-    "BlockShuffledOrder": "_orders.block_shuffled",
-    "CocoDetection": "_labelled.coco",
-    "DistributedRandomSampler": "_samplers.random",
-    "EpochBatchSampler": "_samplers.epoch_sampler",
-    "EpochOrder": "_orders.order",
-    "EpochSampler": "_samplers.epoch_sampler",
-    "EqualSteps": "_ranks",
-    "FileRecord": "_file_records",
-    "Files": "_file_records",
-    "HuggingFaceDataset": "_hub",
-    "JsonLines": "_shards.lines",
-    "KeyedPermutation": "_orders.order",
-    "LitDataShards": "_shards.litdata",
-    "MDSShards": "_shards.mds",
-    "MappedRecords": "_record_source",
-    "PackedOrder": "_orders.packed",
-    "ParquetFiles": "_shards.parquet",
-    "Refill": "_refill",
-    "Refilled": "_refill",
-    "SequentialOrder": "_orders.order",
-    "ShardFailure": "_shards.sharded",
-    "ShuffledOrder": "_orders.order",
-    "StreamedJsonLines": "_shards.lines",
-    "TarShards": "_shards.tar",
-    "TokenFiles": "_text.token_files",
-    "VOCDetection": "_labelled.voc",
-    "VOCSegmentation": "_labelled.voc",
-    "agree_over_torch": "_ranks",
-    "merge_states": "_samplers.epoch_state",
-    "replacements": "_refill",
-    "shard": "_ranks",
+    "_file_records": ("FileRecord", "Files"),
+    "_hub": ("HuggingFaceDataset",),
+    "_labelled.coco": ("CocoDetection",),
+    "_labelled.voc": ("VOCDetection", "VOCSegmentation"),
+    "_orders.block_shuffled": ("BlockShuffledOrder",),
+    "_orders.bucketed": ("BucketedOrder",),
+    "_orders.mixed": ("MixedOrder",),
+    "_orders.order": ("EpochOrder", "KeyedPermutation", "SequentialOrder", "ShuffledOrder"),
+    "_orders.packed": ("PackedOrder",),
+    "_orders.weighted": ("WeightedOrder",),
+    "_ranks": ("EqualSteps", "agree_over_torch", "shard"),
+    "_record_source": ("MappedRecords",),
+    "_refill": ("Refill", "Refilled", "replacements"),
+    "_samplers.epoch_sampler": ("EpochBatchSampler", "EpochSampler"),
+    "_samplers.epoch_state": ("merge_states",),
+    "_samplers.random": ("DistributedRandomSampler",),
+    "_shards.lines": ("JsonLines", "StreamedJsonLines"),
+    "_shards.litdata": ("LitDataShards",),
+    "_shards.mds": ("MDSShards",),
+    "_shards.parquet": ("ParquetFiles",),
+    "_shards.sharded": ("ShardFailure",),
+    "_shards.tar": ("TarShards",),
+    "_text.token_files": ("TokenFiles",),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
+    if name in _MODULE_OF:
         import importlib  # noqa: PLC0415 - only once for each name.
 
-        found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        found = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = found
         return found
     raise missing(__name__, name)

@@ -395,8 +395,8 @@ def run_pipeline_in_subprocess(
     Args:
         config_or_builder: The declaration that `PipelineBuilder.get_config` returns. A builder works too, with a
             UserWarning. Unless the process is forked, the declaration is pickled, with the source and the ops.
-        num_threads, max_failures, report_stats_interval, queue_class, task_hook_factory, background_tasks,
-            use_thread_output_queue: As for `build_pipeline`, which is called there with them.
+        num_threads, max_failures, report_stats_interval, queue_class: As for `build_pipeline`, which is called there.
+        task_hook_factory, background_tasks, use_thread_output_queue: As for `build_pipeline`.
         **kwargs: Passed to `iterate_in_subprocess`: ``buffer_size``, ``initializer``, ``mp_context``, ``timeout``,
             ``daemon``, ``arena``.
 
@@ -518,8 +518,8 @@ def run_pipeline_in_subinterpreter(
 
     Args:
         config: The declaration. It is pickled, with the source and the ops.
-        num_threads, max_failures, report_stats_interval, queue_class, task_hook_factory, background_tasks,
-            use_thread_output_queue: As for `build_pipeline`, which is called there with them.
+        num_threads, max_failures, report_stats_interval, queue_class: As for `build_pipeline`, which is called there.
+        task_hook_factory, background_tasks, use_thread_output_queue: As for `build_pipeline`.
         **kwargs: Passed to `iterate_in_subinterpreter`: ``buffer_size``, ``initializer``, ``timeout``.
 
     Returns:
