@@ -312,6 +312,26 @@ def test_text_loader_takes_an_order_of_rows() -> None:
         alone(documents, 2, length=128, tokenizer=None, align=4, order=order)
     with pytest.raises(ValueError, match="an order of the 59 documents of `source`, got 'one of 60: "):
         alone(documents[1:], 2, length=128, tokenizer=None, order=order)
+    others: list[dict[str, Any]] = [{"packing": "concat"}, {"split": "never"}, {"window": 8}]
+    for other in others:
+        with pytest.raises(ValueError, match="must be left out with an `order`"):
+            alone(documents, 2, length=128, tokenizer=None, order=order, **other)
+    concat = PackedOrder([len(each) for each in documents], 128, algorithm="concat")
+    assert len(alone(documents, 2, length=128, tokenizer=None, order=concat, packing="concat"))
+
+
+def test_text_loader_refuses_an_order_of_other_documents() -> None:
+    documents = arrays(60)
+    lengths = [len(each) for each in documents]
+    lengths[3] += 1
+    message = f"document 3 has {len(documents[3])} tokens, and {lengths[3]} in the order"
+    with pytest.raises(ValueError, match=message):
+        alone(documents, 2, length=128, tokenizer=None, order=PackedOrder(lengths, 128))
+    # A mix of the corpora in another order than the source has them.
+    parts = [documents[:30], documents[30:]]
+    swapped = MixedOrder([PackedOrder([len(each) for each in part], 128) for part in parts[::-1]])
+    with pytest.raises(ValueError, match="`source` must have the documents of its parts one after the other"):
+        alone(documents, 2, length=128, tokenizer=None, order=swapped)
 
 
 def test_text_loader_takes_a_mix_of_rows_of_several_corpora() -> None:
@@ -391,6 +411,11 @@ def test_text_loader_refuses_the_state_of_another_tokenizer_or_packing() -> None
     for other in others:
         with pytest.raises(ValueError, match=r"another dataset|was saved with order="):
             alone(words(60), 2, **{"length": 128, **other}).load_state_dict(state)
+    records = [{"text": text, "title": text[::-1]} for text in words(60)]
+    loader = alone(records, 2, length=128)
+    next(iter(loader))
+    with pytest.raises(ValueError, match="field='title'"):
+        alone(records, 2, length=128, field="title").load_state_dict(loader.state_dict())
 
 
 def test_text_loader_has_a_state_of_a_few_hundred_bytes() -> None:

@@ -222,6 +222,15 @@ def test_text_loader_refuses_ids_beyond_the_vocabulary() -> None:
     assert batch.tokens[0, :2].tolist() == [97, END]
 
 
+def test_text_loader_names_the_file_of_an_id_beyond_the_vocabulary(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for path, ids in zip(paths, ([5, 1, 6, 1], [5, 1, 9, 1]), strict=True):
+        np.save(path, np.array(ids, np.uint16))
+    files = TokenFiles(paths, end_token=1, cache=tmp_path)
+    with pytest.raises(ValueError, match=r"b\.npy, document 1 has the token 9, and `vocab_size` is 9: .* 0 tokens"):
+        list(alone(files, 4, length=8, vocab_size=9, tokenizer=None))
+
+
 def test_text_loader_names_the_file_of_a_text_that_fails(tmp_path: Path) -> None:
     packed = tmp_path / "a.jsonl.gz"
     packed.write_bytes(gzip.compress(b'{"text": "a"}\n{"title": "b"}\n'))
@@ -262,6 +271,7 @@ def test_text_loader_raises_what_an_iterable_raises() -> None:
         ([np.array([1])], {"corpora": "kind", "tokenizer": None}, "`corpora` must be a mapping from names"),
         (["a"], {"window": 0}, "`window` must be"),
         (["a"], {"too_long": "skip"}, "`too_long` must be"),
+        (["a"], {"order": PackedOrder([3], 8)}, "`order` must be an order of documents, not of rows"),
     ],
 )
 def test_text_loader_refuses_mistakes_at_once(source: Any, arguments: dict[str, Any], says: str) -> None:
@@ -279,6 +289,11 @@ def test_text_loader_refuses_names_of_files_as_texts(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [{"text": "a"}])
     with pytest.raises(ValueError, match=r"names of files would be tokenized themselves, got .*Read them by JsonLines"):
         alone([str(file)], 1, length=8)
+    with pytest.raises(TypeError, match=r"`source` must be one source, .* Give all files to one source: JsonLines\("):
+        alone([JsonLines(file), JsonLines(file)], 1, length=8)
+    np.save(tmp_path / "a.npy", np.array([5, 6], np.uint16))
+    with pytest.raises(TypeError, match="`tokenizer` must be None for token files"):
+        alone(TokenFiles(tmp_path / "a.npy"), 1, length=8)
     # There is no such file, so it is a text about one.
     (batch,) = alone(["b.txt"], 1, length=8)
     assert batch.tokens.tolist() == [[*letters("b.txt"), END, 0, 0]]

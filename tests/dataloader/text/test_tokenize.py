@@ -138,6 +138,8 @@ def test_tokenize_fails_a_text_alone_among_those_of_one_call() -> None:
     texts: list[Any] = ["import os", None, "lone \ud800 surrogate", b"\xff", "import sys"]
     found = Tokenize(trained(), on_error="skip")(texts)
     assert as_lists(found) == [trained().encode(texts[0]).ids, None, None, None, trained().encode(texts[4]).ids]
+    with pytest.raises(ValueError, match=r"the text has '\\ud800' at character 5, which is half of a pair"):
+        Tokenize(trained())(texts[2])
 
 
 def test_tokenize_raises_what_is_about_no_text() -> None:

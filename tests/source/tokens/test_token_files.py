@@ -440,6 +440,13 @@ def test_token_files_name_the_endings_that_are_read(tmp_path: Path) -> None:
         TokenFiles(tmp_path / "none.bin")
     with pytest.raises(FileNotFoundError):
         TokenFiles(tmp_path / "folder")
+    # Commands of Megatron take such prefixes.
+    write_megatron(tmp_path / "corpus", draw([3, 4]))
+    (tmp_path / "corpus_v1.5.bin").touch()
+    for prefix in ("corpus", "corpus_v1.5"):
+        with pytest.raises(ValueError, match=rf"There is .*{prefix}\.bin: write the whole name"):
+            TokenFiles(tmp_path / prefix)
+    assert len(TokenFiles(tmp_path / "corpus.bin")) == 2
     # A folder of a store cannot be told from a file of an unknown kind.
     FORMATS["litdata"](tmp_path / "data.v1", draw([3]))
     with pytest.raises(ValueError, match=r"index\.json \(MDS, LitData\), or that file"):

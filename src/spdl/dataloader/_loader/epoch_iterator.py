@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
 from spdl.dataloader._loader.failures import LoaderLog, SampleFailure, describe_failures
-from spdl.dataloader._loader.loader_state import LoaderProgress, World
+from spdl.dataloader._loader.loader_state import Cursor, LoaderProgress, World
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline
 from spdl.source import EpochOrder
@@ -31,10 +31,6 @@ class EpochStep(NamedTuple):
 # much, and the first batch should not wait for many.
 TAKEN = 4096
 _FIRST_TAKEN = 32
-
-
-Cursor: TypeAlias = dict[str, Any] | None
-"""The state's content apart from the position; see `LoaderProgress`."""
 
 
 class Steps:

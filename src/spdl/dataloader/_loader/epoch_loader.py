@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
 from spdl.dataloader._epochs import missing_attribute, refuse_while_read
-from spdl.dataloader._loader.epoch_iterator import Cursor, Epoch, EpochIterator, StepResult, Steps
+from spdl.dataloader._loader.epoch_iterator import Epoch, EpochIterator, StepResult, Steps
 from spdl.dataloader._loader.failures import LoaderLog, SampleFailure
 from spdl.dataloader._loader.loader_state import (
+    Cursor,
     Identity,
     LoaderProgress,
     World,
+    continue_stage,
     default_threads,
     find_world,
     may_find_world,
+    open_state,
     read_state,
     write_state,
 )
@@ -28,12 +31,14 @@ from spdl.dataloader._loader.tensors import OutputKind, check_device, import_tor
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
+from spdl.source import MixedOrder
 from spdl.source._shared import Sharing
 
 Batch = TypeVar("Batch")
 
 _MAX_THREADS = 1024
 LARGEST_SEED = (1 << 64) - 1
+_NEXT_STAGE = " If the weights are to change, or corpora were added, make the mix with a higher `stage`."
 _TIMEOUT = "a number of seconds above 0, or None"
 _TRANSFER = StageArguments(
     unit="batch",
@@ -117,6 +122,14 @@ class EpochLoader(abc.ABC, Generic[Batch]):
     @abc.abstractmethod
     def _make_identity(self) -> Identity:
         """What a state must have been saved with."""
+
+    @property
+    def _mix(self) -> MixedOrder | None:
+        """The mix that the position of a state is in; None if it is in another order, or counts something else."""
+        return None
+
+    def _continue_with(self, mix: MixedOrder) -> None:
+        """Take a mix in place of `_mix` that differs from it in what was drawn before."""
 
     @abc.abstractmethod
     def _declare(self, steps: Any, progress: LoaderProgress) -> Pipeline[StepResult]:
@@ -202,7 +215,7 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         Returns:
             A new dict.
         """
-        return write_state(self._progress(), type(self).__name__, self._make_identity())
+        return write_state(self._progress(), type(self).__name__, self._make_identity(), self._mix)
 
     def _progress(self) -> LoaderProgress:
         if self._told.ended and self._told is not self._current:
@@ -231,7 +244,9 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
         Args:
             state_dict: What `state_dict` returned, from any rank. With ``even_batches=False`` and ``on_error="skip"``,
-                where batches may be missing, ranks are at different places: then give each its own.
+                where batches may be missing, ranks are at different places: then give each its own. If the order is a
+                stage of a `spdl.source.MixedOrder`, a state of an earlier stage will do: the next loop is then over
+                epoch 0 of this stage, and the corpora continue after what was drawn. (Not `TableLoader`.)
 
         Raises:
             TypeError: If it is not a mapping.
@@ -241,8 +256,14 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
-        identity = self._make_identity()
-        progress = read_state(state_dict, type(self).__name__, identity, self._order_follows_from)
+        kind, identity, mix = type(self).__name__, self._make_identity(), self._mix
+        state = open_state(state_dict, kind)
+        remedy = self._order_follows_from
+        if mix is not None:
+            remedy += _NEXT_STAGE
+            if "mix" in state:
+                mix, state, identity = continue_stage(mix, state, identity, self._leave)
+        progress = read_state(state, kind, identity, remedy)
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by
             raise ValueError(
@@ -253,6 +274,8 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():
             refuse_while_read(type(self).__name__)
+        if mix is not None:
+            self._continue_with(mix)
         self._current = self._told = Epoch(progress, loaded=True)
         self._log.take_over(progress.failures)
 

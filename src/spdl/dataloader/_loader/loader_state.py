@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from spdl._cores import cores_per_process
+from spdl._ranges import Ranges
 from spdl._sealed import check_state, sealed
 from spdl.dataloader._loader.failures import FailureRecord
-from spdl.source._shared import find_in_torch, find_rank, fingerprint
+from spdl.source import MixedOrder
+from spdl.source._shared import (
+    EMPTY,
+    EpochState,
+    Sharing,
+    continue_mix,
+    find_in_torch,
+    find_rank,
+    fingerprint,
+    progress_of,
+)
+
+Cursor: TypeAlias = dict[str, Any] | None
+"""The state's content apart from the position; see `LoaderProgress`."""
 
 
 class World(NamedTuple):
@@ -75,7 +89,7 @@ class LoaderProgress(NamedTuple):
     """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
     failures: FailureRecord = FailureRecord()
     """What has failed until then, of what was received, in this epoch and before."""
-    cursor: dict[str, Any] | None = None
+    cursor: Cursor = None
     """The rest that a loader needs if the lengths of its samples are not known in advance."""
     ended_by: World | None = None
     """The rank, if it has ended the epoch before with a batch less than others, which may not have received theirs."""
@@ -90,7 +104,9 @@ class Identity(NamedTuple):
     seed: int
 
 
-def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict[str, Any]:
+def write_state(
+    progress: LoaderProgress, kind: str, identity: Identity, mix: MixedOrder | None = None
+) -> dict[str, Any]:
     written = {
         **identity._asdict(),
         "epoch": progress.epoch,
@@ -101,18 +117,25 @@ def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict
         written["cursor"] = progress.cursor
     if progress.ended_by is not None:
         written["ended_by"] = list(progress.ended_by)
+    if mix is not None:
+        written["mix"] = progress_of(mix, progress.epoch, progress.position).write()
     return sealed(kind, written)
 
 
-def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -> LoaderProgress:
-    """Return the progress that a state records, or raise if it is not of such a loader over the same data.
-
-    The remedy is a sentence to add to an error about another order.
-    """
+def open_state(state: object, kind: str) -> dict[str, Any]:
+    """Return what is in a state, or raise if it is not one of such a loader, or was damaged."""
     if isinstance(state, Mapping):
         state = dict(state)
     check_state("state_dict", state, kind)
     assert isinstance(state, dict)
+    return state
+
+
+def read_state(state: dict[str, Any], kind: str, identity: Identity, remedy: str = "") -> LoaderProgress:
+    """Return the progress that an opened state records, or raise if it is not over the same data.
+
+    The remedy is a sentence to add to an error about another order.
+    """
     for name, own in identity._asdict().items():
         if state[name] != own:
             raise ValueError(_say_differs(kind, name, state[name], own) + remedy * (name != "fingerprint"))
@@ -124,6 +147,42 @@ def read_state(state: object, kind: str, identity: Identity, remedy: str = "") -
         cursor=state.get("cursor"),
         ended_by=None if ended_by is None else World(*ended_by),
     )
+
+
+def continue_stage(
+    order: MixedOrder, state: dict[str, Any], identity: Identity, leave: Callable[[Cursor], Cursor]
+) -> tuple[MixedOrder, dict[str, Any], Identity]:
+    """Return a mix as an opened state, of this stage or an earlier one, lets it continue; the state and identity of it.
+
+    `leave` makes the cursor of the next epoch.
+
+    Raises:
+        ValueError: If the mix cannot continue exactly.
+    """
+    position = state["position"]
+    delivered = Ranges([(0, position)]) if position else EMPTY
+    found = EpochState(
+        state["order"],
+        state["size"],
+        state["epoch"],
+        Sharing(1, 1, drop_last=False, even_batches=True),
+        None,
+        delivered,
+        EMPTY,
+        others_behind="ended_by" in state,
+        mix=state["mix"],
+    )
+    mix, following = continue_mix(order, found, "")
+    identity = identity._replace(order=mix.fingerprint, size=len(mix))
+    if following is found:
+        return mix, state, identity
+    cursor = leave(state.get("cursor"))
+    begin = {"order": mix.fingerprint, "size": len(mix), "epoch": 0, "position": 0, "cursor": cursor}
+    sizes = [phases[-1][0] for phases in state["mix"]["phases"]]
+    if len(sizes) < len(mix.parts) or sum(sizes) < mix.num_items:
+        # The data have grown. What the parts were made of shows whether the earlier ones are the same.
+        begin["fingerprint"] = identity.fingerprint
+    return mix, {**state, **begin}, identity
 
 
 def _say_differs(kind: str, name: str, stored: object, own: object) -> str:

@@ -15,7 +15,7 @@ from spdl.dataloader._loader.tensors import OutputKind
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
-from spdl.source import EpochOrder, SequentialOrder, ShuffledOrder, replacements
+from spdl.source import EpochOrder, MixedOrder, SequentialOrder, ShuffledOrder, replacements
 from spdl.source._shared import refuse_batches, warn_of_idle_rank
 
 OnError: TypeAlias = Literal["raise", "skip", "refill"]
@@ -171,6 +171,13 @@ class SampleLoader(EpochLoader[Batch]):
             self._fingerprint = identify(self.dataset)
         order = self._order
         return Identity(self._fingerprint, order.fingerprint, len(order), self._seed)
+
+    @property
+    def _mix(self) -> MixedOrder | None:
+        return self._order if isinstance(self._order, MixedOrder) else None
+
+    def _continue_with(self, mix: MixedOrder) -> None:
+        self._order = mix
 
     def _declare(self, steps: EpochSteps, progress: LoaderProgress) -> Pipeline[StepResult]:
         threads = self._threads()

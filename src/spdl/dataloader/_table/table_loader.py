@@ -112,6 +112,10 @@ class TableLoader(SampleLoader[TableBatch]):
         "`columns`: pass the same ones, or an `order`."
     )
 
+    @property
+    def _mix(self) -> None:
+        """None, as what reads row groups in advance has the order, too."""
+
     @refuses(LOADER_WORDS)
     def __init__(
         self,

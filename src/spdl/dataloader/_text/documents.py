@@ -290,6 +290,10 @@ def is_map_style(source: Any) -> bool:
             "that opens files, pass pathlib.Path objects and `field=None`."
         )
         refuse(ValueError, "source", accepted, source, remedy)
+    if kind in (list, tuple) and source and hasattr(type(source[0]), "fingerprint"):
+        name = type(source[0]).__name__
+        remedy = f"Give all files to one source: {name}([...])."
+        refuse(TypeError, "source", "one source, or a list of documents", source, remedy)
     if isinstance(source, str | bytes | Mapping) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
         accepted = "a sequence or an iterable of texts, ids or records, or token files"
         refuse(TypeError, "source", accepted, source)

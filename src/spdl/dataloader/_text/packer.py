@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdl._random_key import random_key
-from spdl.dataloader._loader.epoch_iterator import Cursor, StepResult, Steps
+from spdl.dataloader._loader.epoch_iterator import StepResult, Steps
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures
+from spdl.dataloader._loader.loader_state import Cursor
 from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import Groups, Tokenized
 from spdl.dataloader._text.tokenize import Encoded

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._not_here import LOADER_WORDS, refuses
 from spdl.dataloader._loader.batches import TextBatch
-from spdl.dataloader._loader.epoch_iterator import Cursor, EpochSteps, StepResult
+from spdl.dataloader._loader.epoch_iterator import EpochSteps, StepResult
 from spdl.dataloader._loader.epoch_loader import SHARED, EpochLoader, pick
 from spdl.dataloader._loader.failures import transform_batch
-from spdl.dataloader._loader.loader_state import Identity, LoaderProgress
+from spdl.dataloader._loader.loader_state import Cursor, Identity, LoaderProgress
 from spdl.dataloader._loader.tensors import OutputKind, to_torch
 from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
 from spdl.dataloader._text.documents import is_map_style, lengths_of
@@ -25,7 +25,7 @@ from spdl.dataloader._text.text_rows import How, KnownRows, StreamedRows, Writer
 from spdl.io import PackedRows
 from spdl.io._shared import PackingRule, check_too_long
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
-from spdl.source import EpochOrder
+from spdl.source import EpochOrder, MixedOrder, TokenFiles
 from spdl.source._shared import warn_of_idle_rank
 
 Packing = Literal["best-fit", "first-fit", "concat", "none"]
@@ -104,8 +104,9 @@ class TextLoader(EpochLoader[TextBatch]):
         shuffle: Whether each epoch has its own order. Not for iterables, which have their own.
         order: Your own order instead: an `spdl.source.EpochOrder` of the documents of a sequence of texts, such as a
             mixture; or of token files an `spdl.source.PackedOrder`, which then says what is packed how, or an
-            `spdl.source.MixedOrder` of several, one for each corpus. The documents and tokens of a mix are counted when
-            they come, not at the beginning of the epoch, nor in a last step in which this rank has no batch.
+            `spdl.source.MixedOrder` of several, one for each corpus, in the order of their documents in `source`. The
+            documents and tokens of a mix are counted when they come, not at the beginning of the epoch,
+            nor in a last step in which this rank has no batch.
         seed: The seed of the order, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly.
@@ -185,6 +186,8 @@ class TextLoader(EpochLoader[TextBatch]):
         if on_error not in get_args(OnTextError):
             remedy = 'With "skip", rows are packed from others, and no rank gets fewer of them.'
             refuse(ValueError, "on_error", "'raise' or 'skip'", on_error, remedy)
+        if isinstance(source, TokenFiles) and not (tokenizer is None or field is None):
+            refuse(TypeError, "tokenizer", "None for token files, whose documents are ids", tokenizer)
         how = How(
             rule,
             check_flag("shuffle", shuffle),
@@ -249,6 +252,17 @@ class TextLoader(EpochLoader[TextBatch]):
         if self._identity is None:
             self._identity = self._rows.identify(self._seed)
         return self._identity
+
+    @property
+    def _mix(self) -> MixedOrder | None:
+        # Of texts, a position counts rows, and the order has documents.
+        order = self._rows.order
+        return order if isinstance(order, MixedOrder) else None
+
+    def _continue_with(self, mix: MixedOrder) -> None:
+        assert isinstance(self._rows, KnownRows)
+        self._rows.continue_with(mix)
+        self._identity = None
 
     def _leave(self, cursor: Cursor) -> Cursor:
         return counts_alone(cursor)

@@ -11,20 +11,21 @@ from numpy.typing import NDArray
 
 from spdl._check import refuse
 from spdl._random_key import random_key
-from spdl.dataloader._loader.epoch_iterator import TAKEN, Cursor, EpochStep, EpochSteps, StepResult
+from spdl.dataloader._loader.epoch_iterator import TAKEN, EpochStep, EpochSteps, StepResult
 from spdl.dataloader._loader.failures import SampleFailure
-from spdl.dataloader._loader.loader_state import Identity, LoaderProgress, World, identify
+from spdl.dataloader._loader.loader_state import Cursor, Identity, LoaderProgress, World, identify
 from spdl.dataloader._loader.sample_loader import BATCHES_AT_ONCE, make_order
 from spdl.dataloader._text.counts import Corpora, CountsByCorpus, TokenCounts
 from spdl.dataloader._text.documents import Documents, Groups, Piece, Tokenized, is_map_style, lengths_of
 from spdl.dataloader._text.packer import Packer, RowPlace, Rows, StreamSteps
+from spdl.dataloader._text.row_order import check_order
 from spdl.dataloader._text.tokenize import Tokenize
 from spdl.io import PackedRows, RowWriter
 from spdl.io._shared import PackingCounts, PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, MixedOrder, PackedOrder
-from spdl.source._shared import Sharing, count_documents, digest_lengths, documents_of, packed_parts, rule_of
+from spdl.source._shared import Sharing, count_documents, digest_lengths, name_of, packed_parts, rule_of
 
 # Documents of a stream that are packed together. More would waste less, and be tokenized again after a resume.
 _WINDOW = 1024
@@ -92,9 +93,9 @@ class KnownRows:
         self._corpora = None if how.corpora is None else Corpora(how.corpora, len(lengths), records=False)
         self._whole: dict[str, TokenCounts] | None = None
         if order is not None:
-            _check_order(order, how, len(lengths))
-        self._order: PackedOrder | MixedOrder = order or self._make_order(lengths, how)
-        self._rule = rule_of(packed_parts(self._order)[0])
+            check_order(order, np.asarray(lengths), how.rule, shuffle=how.shuffle, window=how.window)
+        self.order: PackedOrder | MixedOrder = order or self._make_order(lengths, how)
+        self._rule = rule_of(packed_parts(self.order)[0])
 
     def _make_order(self, lengths: Any, how: How) -> PackedOrder:
         rule = how.rule
@@ -116,17 +117,20 @@ class KnownRows:
         )
 
     def __repr__(self) -> str:
-        return f"{len(self._order):,} rows of {type(self._source).__name__}"
+        return f"{len(self.order):,} rows of {type(self._source).__name__}"
+
+    def continue_with(self, order: MixedOrder) -> None:
+        self.order = order
 
     @property
     def size(self) -> int:
-        return len(self._order)
+        return len(self.order)
 
     def identify(self, seed: int) -> Identity:
-        return Identity(identify(self._source), self._order.fingerprint, len(self._order), seed)
+        return Identity(identify(self._source), self.order.fingerprint, len(self.order), seed)
 
     def steps(self, world: World, sharing: Sharing, start: int) -> CountedSteps:
-        return CountedSteps(self._order, world, sharing, start)
+        return CountedSteps(self.order, world, sharing, start)
 
     def declare(
         self,
@@ -139,6 +143,8 @@ class KnownRows:
         epoch = progress.epoch
         at_once = min(threads, BATCHES_AT_ONCE)
         together = steps.sharing.batch_size * steps.world.size
+        # A state that is loaded later may bring another.
+        order = self.order
 
         def numbered() -> Iterator[_Step]:
             first = start = progress.position
@@ -146,8 +152,8 @@ class KnownRows:
             for step in steps.read(epoch):
                 stop = min(step.end, start + together)
                 if stop - first > taken.size:
-                    end = min(start + max(together, TAKEN), len(self._order))
-                    first, taken = start, self._order.take(epoch, np.arange(start, end, dtype=np.int64))
+                    end = min(start + max(together, TAKEN), len(order))
+                    first, taken = start, order.take(epoch, np.arange(start, end, dtype=np.int64))
                 yield _Step(start, taken[start - first : stop - first], step)
                 start = step.end
 
@@ -170,25 +176,44 @@ class KnownRows:
 
     def _load(self, item: _Step, epoch: int) -> StepResult:
         start, numbers, step = item
-        everything = self._order.rows(numbers)
+        everything = self.order.rows(numbers)
         positions, count = step.positions, numbers.size
         # A rank has a part of them, or all.
         mine = everything if positions.size == count else select_rows(everything, positions - start)
         sizes = everything.stops - everything.starts
         # All ranks have rows of one length. No row is empty.
         length = self._rule.width(np.add.reduceat(sizes, everything.offsets[:-1]))
-        batch = self._writers[length](mine, self._source)
+        batch = self._write(mine, length)
         made = self._finish(batch, mine, mine.documents, {"index": positions, "epoch": epoch, "failures": ()})
         delivered = int(sizes.sum())
         counts = CountsByCorpus(TokenCounts(rows=count, delivered=delivered, padding=count * length - delivered), {})
         if self._corpora is not None:
             sums = self._corpora.sums(everything.documents, sizes)
             counts = counts._replace(corpora={name: TokenCounts(delivered=sums[name]) for name in sums})
-        if isinstance(self._order, MixedOrder):
+        if isinstance(self.order, MixedOrder):
             counts = counts.plus(*self._count_begun(everything, counts))
         elif start == 0:
-            counts = counts.plus(_to_counts(self._order.counts), self._count_corpora(self._order))
+            counts = counts.plus(_to_counts(self.order.counts), self._count_corpora(self.order))
         return StepResult(step.end, made, cursor=counts.to_cursor())
+
+    def _write(self, rows: PackedRows, length: int) -> dict[str, Any]:
+        try:
+            return self._writers[length](rows, self._source)
+        except ValueError as error:
+            sizes = [self._writers.longest.vocab_size, getattr(self._source, "vocab_size", None)]
+            known = min((size for size in sizes if size is not None), default=None)
+            for number in () if known is None else rows.documents.tolist():
+                # Files that know their vocabulary name the document themselves.
+                ids = np.asarray(self._source[number])
+                wrong = ids[(ids < 0) | (ids >= known)]
+                if wrong.size:
+                    name = name_of(self._source, number) or f"document {number}"
+                    raise ValueError(
+                        f"{name} has the token {wrong[0]}, and `vocab_size` is {known}: it is damaged, or was made by "
+                        "another tokenizer. Its row was packed before, so `on_error` cannot leave it out: pass an "
+                        "`order` of lengths in which it has 0 tokens."
+                    ) from error
+            raise
 
     def _count_begun(self, rows: PackedRows, counts: CountsByCorpus) -> tuple[TokenCounts, dict[str, TokenCounts]]:
         """Return the documents and tokens of some rows of a mix, whose epoch has a part of all documents, or more."""
@@ -222,26 +247,6 @@ def _to_counts(counts: PackingCounts) -> TokenCounts:
     )
 
 
-def _check_order(order: Any, how: How, documents: int) -> None:
-    parts = packed_parts(order)
-    if not parts:
-        accepted = "an `spdl.source.PackedOrder` of the lengths of token files, a `MixedOrder` of several, or None"
-        refuse(TypeError, "order", accepted, order)
-    if how.shuffle:
-        refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", how.shuffle)
-    rules = {rule_of(part) for part in parts}
-    if len(rules) > 1:
-        refuse(ValueError, "order", "a mix of orders that pack in one way", ", ".join(rule.name for rule in rules))
-    (rule,) = rules
-    if rule.length != how.rule.length:
-        refuse(ValueError, "order", f"an order of rows of {how.rule.length} tokens, as `length` says", order)
-    if rule.align != how.rule.align:
-        refuse(ValueError, "align", f"{rule.align}, as in the `order`", how.rule.align)
-    packed = sum(map(documents_of, parts))
-    if packed != documents:
-        refuse(ValueError, "order", f"an order of the {documents} documents of `source`", f"one of {packed}: {order}")
-
-
 class StreamedRows:
     """The rows of documents whose lengths show when they are tokenized."""
 
@@ -268,6 +273,9 @@ class StreamedRows:
             if not len(source):
                 refuse(ValueError, "source", "not empty", source, "There is nothing to load.")
             order = make_order(len(source), order, shuffle=how.shuffle, seed=how.seed)
+            if packed_parts(order):
+                remedy = "Texts are packed as they come. For token files, leave out the `tokenizer`."
+                refuse(TypeError, "order", "an order of documents, not of rows", order, remedy)
         elif order is not None or how.shuffle:
             name, given = ("shuffle", how.shuffle) if order is None else ("order", order)
             remedy = "Shuffle the files, or write token files, whose documents have any order."
@@ -277,9 +285,11 @@ class StreamedRows:
         )
         self._groups = Groups(how.window or _WINDOW)
         self._name = type(source).__name__
+        self._field = "text" if tokenize is None else field
         self._tokenizer = "ids" if tokenize is None else tokenize.name
 
     size = None
+    order = None
 
     def __repr__(self) -> str:
         size = self._documents.size
@@ -288,7 +298,9 @@ class StreamedRows:
     def identify(self, seed: int) -> Identity:
         source, order = self._documents.identify()
         rule = f"{self._how.rule.name}, window={self._how.window or _WINDOW}, shuffle={self._how.shuffle}"
-        return Identity(f"{source}, {self._tokenizer}", f"{order}, {rule}", self._documents.size or 0, seed)
+        # States of the usual field were saved before others could be told apart.
+        field = "" if self._field == "text" else f", field={self._field!r}"
+        return Identity(f"{source}, {self._tokenizer}{field}", f"{order}, {rule}", self._documents.size or 0, seed)
 
     def steps(self, world: World, sharing: Sharing, start: int) -> StreamSteps:  # noqa: ARG002 - of the other rows.
         return StreamSteps(world, sharing)

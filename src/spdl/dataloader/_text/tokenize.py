@@ -139,7 +139,7 @@ class Tokenize:
             if not is_defect(error):
                 raise
             if len(texts) == 1:
-                return [Failed(error)]
+                return [Failed(_say_surrogate(texts[0], error))]
         return [each for text in texts for each in self._encode_part([text])]
 
     def _gather(self, found: list[Encoded | Failed]) -> list[Encoded | Failed]:
@@ -172,6 +172,23 @@ class Tokenize:
 
     def __repr__(self) -> str:
         return f"Tokenize({self._encoder.name})"
+
+
+def _say_surrogate(text: Any, error: Exception) -> Exception:
+    """Return the error that a tokenizer raised, or one that says what is wrong with a text that is not Unicode."""
+    try:
+        _text_of(text).encode()
+    except UnicodeEncodeError as wrong:
+        half = ascii(wrong.object[wrong.start])
+        said = ValueError(
+            f"the text has {half} at character {wrong.start}, which is half of a pair of surrogates: no UTF-8 has it, "
+            "and tokenizers refuse it"
+        )
+        said.__cause__ = error
+        return said
+    except Exception:  # noqa: BLE001 - the error says it.
+        return error
+    return error
 
 
 class Failed(NamedTuple):

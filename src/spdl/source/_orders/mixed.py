@@ -47,11 +47,12 @@ class MixedOrder:
     of samplers have a place nearby, so resuming takes milliseconds.
 
     **Stages.** Give the mixes of a run whose weights change, or whose corpora grow, the numbers 0, 1, 2, and so on as
-    `stage`. `EpochSampler.load_state_dict` of a later stage then takes the state of an earlier one. It begins at the
-    start of its mix, and each corpus continues after the documents that were drawn: what is left of its pass comes
-    first, and new documents with it. The later mix must have the same `seed` and begin with the same corpora; a
-    corpus may have a weight of 0, and others may follow. A corpus given as a number may have become larger, if its new
-    items follow the old ones; one given as an order must be the same. A stage can end after any step of all ranks.
+    `stage`. `EpochSampler.load_state_dict` of a later stage then takes the state of an earlier one, and so do
+    loaders. It begins at the start of its mix, and each corpus continues after the documents that were drawn: what
+    is left of its pass comes first, and new documents with it. The later mix must have the same `seed` and begin
+    with the same corpora; a corpus may have a weight of 0, and others may follow. A corpus given as a number may
+    have become larger, if its new items follow the old ones; one given as an order must be the same. A stage can
+    end after any step of all ranks.
 
     The indices are as in the datasets put one after the other, as in ``torch.utils.data.ConcatDataset``. `locate`
     returns the dataset and the item of an index.

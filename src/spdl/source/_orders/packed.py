@@ -294,6 +294,10 @@ def rule_of(order: PackedOrder) -> PackingRule:
     return order._rule  # noqa: SLF001 - on its behalf.
 
 
+def lengths_of_order(order: PackedOrder) -> NDArray[Any]:
+    return order._lengths  # noqa: SLF001
+
+
 def documents_of(order: PackedOrder) -> int:
     return int(order._lengths.size)  # noqa: SLF001
 

@@ -31,6 +31,7 @@ _FEW = 128
 """Up to here, the places of documents in several files are found faster one by one than file by file."""
 # The arrays that are made when they are first needed, and not pickled.
 _MADE = ("_lengths", "_parts", "_offsets")
+_ENDINGS = (".bin", ".npy", ".ds", ".parquet", ".arrow")
 _ACCEPTED = (
     "token files: .bin (Megatron, nanoGPT, llm.c), .npy (OLMo, Dolma, NumPy), .ds (datatrove), .parquet, .arrow, or a "
     "folder with index.json (MDS, LitData), or that file"
@@ -325,9 +326,18 @@ def _shards(place: Place, options: Options, parquet: ByteCache, files: Any) -> l
         return [ArrowShard(place, options)]
     if place.name == _FOLDER:
         place = place._replace(path=place.path.removesuffix(_FOLDER) or ".")
-    elif ending and not (place.store is None and os.path.isdir(place.path)):  # noqa: PTH112
-        refuse(ValueError, "files", _ACCEPTED, files)
+    elif not (place.store is None and os.path.isdir(place.path)):  # noqa: PTH112
+        remedy = _name_whole(place)
+        if ending or remedy:
+            refuse(ValueError, "files", _ACCEPTED, files, remedy)
     index = IndexFile(place.path, place.store)
     if "chunks" in index.content:
         return litdata_shards(index, options)
     return [MDSTokens(shard.place, options, shard) for shard in list_shards(index, ByteCache(_CACHED), 1 << 30)]
+
+
+def _name_whole(place: Place) -> str:
+    """Return a remedy for a path without its ending, as Megatron's commands take it."""
+    found = (f"{place.path}{ending}" for ending in _ENDINGS)
+    whole = next((path for path in found if place.store is None and os.path.isfile(path)), None)  # noqa: PTH113
+    return "" if whole is None else f"There is {whole}: write the whole name."
