@@ -9,7 +9,7 @@ import pytest
 
 from spdl.dataloader import ImageLoader
 from spdl.pipeline import PipelineFailure
-from spdl.source import ShuffledOrder
+from spdl.source import BucketedOrder, MixedOrder, ShuffledOrder, WeightedOrder
 
 PHOTO = b"P6 4 3 255 " + bytes(4 * 3 * 3)
 
@@ -55,6 +55,21 @@ def test_replacements_are_the_same_in_each_run() -> None:
 def test_an_order_that_chooses_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`order` must be an order of at least one sample.* It chooses none\."):
         loader_of(Chosen([]))
+
+
+@pytest.mark.parametrize(
+    "make_order",
+    [
+        lambda count: WeightedOrder([1] * count, num_draws=9),
+        lambda count: BucketedOrder([1] * count, group=4),
+        lambda count: MixedOrder([20, count - 20], weights=[1, 1], num_samples=9),
+    ],
+)
+def test_an_order_of_another_number_of_samples_is_refused(make_order: Any) -> None:
+    assert list(loader_of(make_order(60)))
+    for count in (59, 61):
+        with pytest.raises(ValueError, match=f"one of the 60 samples of `source`, .* This one is of {count} items"):
+            loader_of(make_order(count))
 
 
 @pytest.mark.parametrize(

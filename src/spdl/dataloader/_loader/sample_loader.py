@@ -232,6 +232,9 @@ def make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int)
     refuse_batches("order", order)
     if not len(order):
         refuse(ValueError, "order", "an order of at least one sample", order, "It chooses none.")
+    items = getattr(order, "num_items", size)
+    if items != size:
+        refuse(ValueError, "order", f"one of the {size} samples of `source`", order, f"This one is of {items} items.")
     if shuffle:
         refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", shuffle)
     return order
