@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 import sys
 import threading
@@ -181,7 +182,7 @@ def build_pipeline(
     except Exception as error:
         error.add_note(description)
         raise
-    if (folder := defaults.trace_folder()) and defaults.CHOSEN.recorder is None:
+    if (folder := os.environ.get(defaults.TRACE_FOLDER)) and defaults.CHOSEN.recorder is None:
         from spdl.observe._trace.folder import record_into_folder  # noqa: PLC0415 - `spdl record` asks for it.
 
         record_into_folder(folder)

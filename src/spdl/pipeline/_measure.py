@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter, process_time, sleep
 from typing import Any, NamedTuple
@@ -335,7 +335,11 @@ def _turns(concurrencies: Sequence[int]) -> Iterator[int]:
 
 def split(fork: PathVariantsConfig[Any], items: Sequence[Any]) -> list[list[Any]]:
     """Ask the router for each item's path, and return the items of each path."""
-    route = _route_async(fork) if is_async(fork.router) else _route(fork)
+
+    async def ask(item: Any) -> tuple[Any, Any]:
+        return item, _checked(fork, item, await fork.router(item))
+
+    route = ask if is_async(fork.router) else lambda item: (item, _checked(fork, item, fork.router(item)))
     shares: list[list[Any]] = [[] for _ in fork.paths]
     # One item after the other, as in the pipeline, since a router may depend on the order.
     stage = Pipe(route, name=fork.name, output_order="input", max_failures=0)
@@ -347,17 +351,6 @@ def split(fork: PathVariantsConfig[Any], items: Sequence[Any]) -> list[list[Any]
             else:
                 shares[where].append(item)
     return shares
-
-
-def _route(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
-    return lambda item: (item, _checked(fork, item, fork.router(item)))
-
-
-def _route_async(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
-    async def ask(item: Any) -> tuple[Any, Any]:
-        return item, _checked(fork, item, await fork.router(item))
-
-    return ask
 
 
 def _checked(fork: PathVariantsConfig[Any], item: Any, where: Any) -> Any:

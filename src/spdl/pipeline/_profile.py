@@ -8,7 +8,7 @@ import pickle
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
@@ -225,7 +225,7 @@ class Profile:
             note = counts.of_share(0 if repeat else index, len(share))
             # If all measurements use the same items, the results of one are enough.
             most = 0 if repeat and measured else most_outputs - len(outputs)
-            with self._hooked(name, concurrency):
+            with nullcontext() if self._hook is None else self._hook.stage_profile_hook(name, concurrency):
                 it = measure(stage, share, concurrency, repeat=repeat, most_outputs=most, on_failure=note)
             given = min(it.stats.num_given, len(share))
             num_items = max(num_items, given) if repeat else num_items + given
@@ -238,9 +238,6 @@ class Profile:
             outputs += it.outputs
             it.outputs.clear()
         return measured, outputs, num_items
-
-    def _hooked(self, name: str, concurrency: int) -> AbstractContextManager[object]:
-        return nullcontext() if self._hook is None else self._hook.stage_profile_hook(name, concurrency)
 
 
 def profile_pipeline(

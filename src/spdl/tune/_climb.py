@@ -153,11 +153,6 @@ def is_handing_over(its: Measured) -> bool:
     return its.window.consumer_waits >= _STARVED and max(its.usage) + held < _HALF_FULL
 
 
-def fill_buffer(limits: Limits, budgets: Budgets) -> Limits:
-    """Return the limits with as many places in front of the consumer as it may have: it then takes several at once."""
-    return limits if budgets.buffer_pinned else replace(limits, buffer_size=budgets.buffer_size)
-
-
 def raise_buffer(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
     """Return the limits with more places in front of the consumer, if at times it waits and at others is waited for."""
     if budgets.buffer_pinned or min(its.window.stages[-1].blocked, its.window.consumer_waits) < _UNEVEN:
@@ -402,8 +397,9 @@ class Climb:
         if failed >= len(_FACTORS):
             return self._give_back(its, "More was tried, and was no faster.")
         raised = self.limits
-        if not failed and is_handing_over(its):
-            raised = fill_buffer(raised, budgets)
+        if not failed and not budgets.buffer_pinned and is_handing_over(its):
+            # With as many places as there may be, the consumer takes several items at once.
+            raised = replace(raised, buffer_size=budgets.buffer_size)
         if raised == self.limits:
             raised = raised_by(raised, budgets, its, min(_FACTORS[failed], _ROOM / max(limit.share, 1e-9)))
         if raised == self.limits:

@@ -27,8 +27,6 @@ from spdl.cli._demo.turn import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from spdl.cli._demo.turn import Turn
-
 
 WORKERS_TRIED = (1, 2, 4, 8)
 TRIAL_SECONDS = 1.0

@@ -217,16 +217,15 @@ def _show_live(pid: int | None, interval: float, console: rich.console.Console) 
 
 def _fitting(tables: Sequence[Table], width: int, height: int) -> str:
     """Return as much of the tables as a terminal has room for, and say what is left out."""
-    for shown in tables, [_essential(table) for table in tables]:
+    essential = [
+        table.only(index for index, heading in enumerate(table.header) if heading in _ESSENTIAL) for table in tables
+    ]
+    for shown in tables, essential:
         text = "\n\n".join(table.plain(width) for table in shown)
         left_out = "" if shown is tables else f"\n{_COLUMNS_LEFT_OUT}"
         if text.count("\n") + left_out.count("\n") < height:
             return text + left_out
     return "\n\n".join([*(table.summary(width) for table in tables), _STAGES_LEFT_OUT])
-
-
-def _essential(table: Table) -> Table:
-    return table.only(index for index, heading in enumerate(table.header) if heading in _ESSENTIAL)
 
 
 def _windows(pid: int | None, interval: float) -> Iterator[list[Watched]]:

@@ -37,11 +37,6 @@ def map_input(value: ArrayInput, argument: str, index: int | None = None) -> Any
     return map_file(content) if isinstance(content, str) else content
 
 
-def file_prefix(value: ArrayInput) -> str:
-    """Return the beginning of error messages: the file's name if the input is a path, else nothing."""
-    return f"{name_of(value)!r}: " if isinstance(value, (str, os.PathLike)) else ""
-
-
 def name_of(value: str | os.PathLike[str]) -> str:
     """Return what messages call a path, or a URL: without what may be a secret."""
     return url_of(value) or os.fsdecode(value)
@@ -49,8 +44,8 @@ def name_of(value: str | os.PathLike[str]) -> str:
 
 def name_file(error: FormatError, value: ArrayInput) -> None:
     """Put the file's name in front of an error about its content, and into the error, if the input is a path."""
-    error.args = (f"{file_prefix(value)}{error}",)
     if isinstance(value, (str, os.PathLike)):
+        error.args = (f"{name_of(value)!r}: {error}",)
         name_path(error, name_of(value))
 
 

@@ -158,7 +158,7 @@ def holds_gil(window: Window, stage: StageWindow) -> bool:
     least = short * (1 - 1 / stage.concurrency) if is_short else WAITS_FOR_OTHERS
     if not window.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
         return False
-    if not _may_wait_for_gil(stage):
+    if stage.sleeps is not None and stage.sleeps < _OFTEN * stage.waits_for_thread / _SWITCH:
         return False
     some_run = sum(each.runs * each.occupancy * each.concurrency for each in window.stages) >= _SOME_OF_A_CORE
     if some_run and window.cores_used <= _ONE_CORE:
@@ -198,10 +198,6 @@ def _at_once(stage: StageWindow) -> float:
     """
     in_slots = stage.occupancy * stage.concurrency
     return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
-
-
-def _may_wait_for_gil(stage: StageWindow) -> bool:
-    return stage.sleeps is None or stage.sleeps >= _OFTEN * stage.waits_for_thread / _SWITCH
 
 
 def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict | None:

@@ -74,11 +74,6 @@ def release_recorder() -> None:
     CHOSEN.recorder = None
 
 
-def trace_folder() -> str:
-    """Return the folder that traces of this process should be written to; empty if none are."""
-    return os.environ.get(TRACE_FOLDER, "")
-
-
 def get_default_hook_class() -> type[TaskHook] | None:
     """Return the class of the hook that stages get if no ``task_hook_factory`` is given. None means no hook.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._report.sample import page_values
 from spdl.pipeline._world import Lock, get_native_id, perf_counter
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Page:
     def write(self, engine: object, now: float) -> None:
         if self._file is None:
             return
-        self._file.write_counters(engine, now)
+        self._file.write(page_values(engine, now))
         end = perf_counter()
         self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
         if self._look is not None:

@@ -23,6 +23,7 @@ import signal
 import stat
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from struct import Struct
@@ -31,7 +32,7 @@ from zlib import crc32
 
 from spdl._processes import RenewedLock
 from spdl.pipeline._report.page import COLUMNS
-from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES, page_values
+from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES
 from spdl.pipeline._report.threads import stat_fields, status_field
 from spdl.pipeline._world import perf_counter
 
@@ -154,9 +155,6 @@ class PageFile:
         self.rows = [floats[at : at + columns] for at in range(1, layout.threads, columns)]
         mapped[: len(head)] = head
 
-    def write_counters(self, engine: object, now: float) -> None:
-        self.write(page_values(engine, now))
-
     def write(self, values: Sequence[float]) -> None:
         """Write the counters, as `page_values` returns them, in the place of the older of the two copies."""
         self._number = number = self._number + 1
@@ -196,7 +194,7 @@ def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Pa
 def _map(path: Path, size: int) -> mmap.mmap:
     """Make a file of this size that no other user can read, and map it."""
     try:
-        with open(path, "x+b", buffering=0, opener=_open_private) as file:
+        with open(path, "x+b", buffering=0, opener=partial(os.open, mode=0o600)) as file:
             # The lock lasts as long as the mapping.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Writing into memory that the file system does not have would end the process.
@@ -205,10 +203,6 @@ def _map(path: Path, size: int) -> mmap.mmap:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 REQUEST = ".record"

@@ -74,7 +74,7 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     # This is more than one even at a concurrency of 1, because the engine's own threads wait for a core, too.
     least = max(1.0, alone.num_runnable)
     way = (enough.num_runnable - least) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
-    busy = _is_busy(alone)
+    busy = (alone.num_waiting or 0.0) > _BUSY * (alone.num_runnable or 1.0)
     # These ops would count as waiting if the time without a core were not left out. That time may be other threads'.
     unsure = alone.cpu_seconds < _WAITS * alone.busy_seconds
     if way < _HOLDS:
@@ -91,10 +91,6 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
 def _tells(stats: ProfileStats) -> bool:
     # Results do not count: a generator makes many of one item, and has no use for more than one thread.
     return stats.seconds >= _LEAST_SECONDS and max(stats.num_given, stats.num_inputs) >= stats.concurrency
-
-
-def _is_busy(alone: ProfileStats) -> bool:
-    return (alone.num_waiting or 0.0) > _BUSY * (alone.num_runnable or 1.0)
 
 
 def cpu_share(alone: ProfileStats) -> float:

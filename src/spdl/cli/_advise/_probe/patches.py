@@ -40,17 +40,15 @@ def call_site(made: object) -> tuple[str, int, bool]:
     while frame is not None:
         code = frame.f_code
         is_ours = code.co_filename.startswith(_HERE)
-        is_initialiser = code.co_name == "__init__" and code.co_argcount and _first_argument(frame) is made
+        is_initialiser = (
+            code.co_name == "__init__" and code.co_argcount and frame.f_locals.get(code.co_varnames[0]) is made
+        )
         if not is_ours and not is_initialiser:
             maker = maker or frame
             if not _is_library(code.co_filename):
                 return code.co_filename, frame.f_lineno, frame is not maker
         frame = frame.f_back
     return (maker.f_code.co_filename, maker.f_lineno, True) if maker is not None else ("<unknown>", 0, True)
-
-
-def _first_argument(frame: FrameType) -> object:
-    return frame.f_locals.get(frame.f_code.co_varnames[0])
 
 
 def _is_library(file: str) -> bool:
