@@ -283,6 +283,12 @@ def test_text_loader_refuses_mistakes_at_once(source: Any, arguments: dict[str, 
 def test_text_loader_refuses_texts_without_a_tokenizer(document: Any) -> None:
     with pytest.raises(LoadError, match="a document must be ids if there is no `tokenizer`"):
         list(alone([document], 1, length=8, tokenizer=None))
+    says = "All of them failed, so an argument may be wrong rather than the documents"
+    with pytest.raises(LoadError, match=says):
+        list(alone([document] * 9, 1, length=8, tokenizer=None))
+    with pytest.raises(LoadError) as caught:
+        list(alone([document] * 8 + [[5]], 1, length=8, tokenizer=None))
+    assert says not in str(caught.value)
 
 
 def test_text_loader_refuses_names_of_files_as_texts(tmp_path: Path) -> None:

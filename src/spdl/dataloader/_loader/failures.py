@@ -45,8 +45,6 @@ def describe_failures(
         lines.append(f"  sample {each.index}{name}: {each.reason}")
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more")
-    if len(failures) == count > _SHOWN:
-        lines.append(f"All of them failed, so an argument may be wrong rather than the {media}.")
     return "\n".join([*lines, remedy] if remedy else lines)
 
 

@@ -101,6 +101,7 @@ class Rows(NamedTuple):
 
 
 _REMEDY = 'Pass on_error="skip" to leave them out; they are then counted, and listed in `loader.failures`.'
+_OF_ALL = f"All of them failed, so an argument may be wrong rather than the documents. {_REMEDY}"
 
 
 class Packer:
@@ -168,8 +169,9 @@ class Packer:
         if error is not None:
             raise error
         if failures and not self._skips:
-            which = "that were read together"
-            raise LoadError(describe_failures(failures, len(piece.indices), "documents", _REMEDY, which=which))
+            number, which = len(piece.indices), "that were read together"
+            remedy = _OF_ALL if len(failures) == number > 1 else _REMEDY
+            raise LoadError(describe_failures(failures, number, "documents", remedy, which=which))
         told = self._first_new()
         failed = iter(failures)
         names = corpora or [None] * len(documents)
