@@ -78,6 +78,22 @@ def test_a_queue_that_loses_the_end_of_an_epoch_is_named(wraps: bool) -> None:  
     assert ":0:src lost the end of an epoch, or let source item 3 overtake it. Each object that is put" in text
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_queue_that_loses_an_item_of_an_epoch_is_named(late: bool) -> None:  # noqa: FBT001 - a case.
+    """A continuous source has no end of the input at which it would be missed."""
+
+    class Loses(AsyncQueue[Any]):
+        async def put(self, item: Any) -> None:
+            if item != [1]:
+                await super().put(item)
+            if late and is_epoch_end(item):
+                await super().put([1])
+
+    pipeline = source(Objects(), continuous=True).add_sink(9).build(num_threads=1, queue_class=Loses)
+    text = failure_of(pipeline)
+    assert ":0:src lost, or let the end of an epoch overtake, 1 item(s): source item 1. Each object that is put" in text
+
+
 def test_a_queue_that_makes_the_end_of_an_epoch_is_named() -> None:
     class Twice(AsyncQueue[Any]):
         async def put(self, item: Any) -> None:

@@ -128,8 +128,8 @@ class AsyncQueue(asyncio.Queue[T]):
     an item it may return another object, such as one that wraps the item.
 
     A queue that loses an object, or returns one more than it got, fails the pipeline with an error that names the
-    queue. This happens at the end of the input or, if the end itself is lost, 5 seconds after the last item. A loss
-    goes unnoticed if the queue returns another object instead. Making a queue never raises.
+    queue. This happens at the end of the epoch or of the input or, if the end itself is lost, 5 seconds after the last
+    item. A loss goes unnoticed if the queue returns another object instead. Making a queue never raises.
 
     Args:
         info: The stage or source that fills the queue.

@@ -61,6 +61,9 @@ class QueueContents:
             del self._inside[key]
         return taken
 
+    def of_epochs_before(self, epoch: int) -> list[Inside]:
+        return [entry for entries in self._inside.values() for entry in entries if entry.epoch < epoch]
+
     def clear(self) -> list[Inside]:
         left = [entry for entries in self._inside.values() for entry in entries]
         self._inside = {}
@@ -290,11 +293,16 @@ class QueueNode(ConveyorNode):
         self.epochs += 1
         if self.epochs > self.contents.epochs:
             raise self._fault("returned the end of an epoch that has not ended")
+        if left := self.contents.of_epochs_before(self.epochs):
+            raise self._fault(f"lost, or let the end of an epoch overtake, {self._describe_items(left)}")
         return True
 
     def _describe_lost(self) -> str:
         lost = self.contents.clear()
-        return f"{len(lost)} item(s): {self._describe([entry.root for entry in lost])}" if lost else ""
+        return self._describe_items(lost) if lost else ""
+
+    def _describe_items(self, entries: list[Inside]) -> str:
+        return f"{len(entries)} item(s): {self._describe([entry.root for entry in entries])}"
 
     def _describe(self, roots: Sequence[Root]) -> str:
         return self.engine.lineage.describe(self.engine.lineage.gather(list(roots)))
