@@ -48,6 +48,13 @@ ONCE_MADE = (
         ("test_resume_leftovers.py",),
     ),
     Mutant(
+        "an item that a hook has kept from an aggregator is among those that the aggregator keeps",
+        "HookedAggregateNode._conclude",
+        "                engine.drops.append(self.kept.take_back())",
+        "                pass",
+        ("TestFaults::test_an_aggregate_loses_no_batch_to_a_hook",),
+    ),
+    Mutant(
         "an epoch that was flushed in an earlier run is flushed again",
         "AggregateNode._flush_epoch",
         "if history.leftover.epoch > history.epoch:",

@@ -19,6 +19,8 @@ from spdl.pipeline import PipelineFailure, TaskHook
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from spdl.pipeline.defs import Aggregator
+
 
 class Faulty(TaskHook):
     """A hook that raises at the given moment, for item 1."""
@@ -63,6 +65,13 @@ def test_an_op_inside_hooks_loses_only_the_item_at_which_it_raises(
     assert pipeline.statistics().stages[1].num_completed == 2
 
 
+class TellingPairs(Pairs[int]):
+    """One that says which items it keeps past a result."""
+
+    def held_back(self) -> list[int]:
+        return self.held
+
+
 class TestFaults:
     @pytest.mark.parametrize("moment", ["enter", "leave"])
     def test_a_hook_that_raises_drops_the_item_and_is_named(self, moment: str) -> None:
@@ -95,9 +104,12 @@ class TestFaults:
         pipeline.stop()
 
     @pytest.mark.parametrize(("moment", "expected"), [("enter", [[0, 2], [3]]), ("leave", [[0, 1], [2, 3]])])
-    def test_an_aggregate_loses_no_batch_to_a_hook(self, moment: str, expected: list[list[int]]) -> None:
+    @pytest.mark.parametrize("aggregator", [Pairs, TellingPairs])
+    def test_an_aggregate_loses_no_batch_to_a_hook(
+        self, aggregator: type[Aggregator[int, list[int]]], moment: str, expected: list[list[int]]
+    ) -> None:
         """An item that did not reach the aggregator is given up. One that did stays in the batch."""
-        builder = source(range(4)).aggregate(Pairs()).add_sink(3)
+        builder = source(range(4)).aggregate(aggregator()).add_sink(3)
         hook = Faulty(moment, OSError("no disk"))
         with builder.build(num_threads=1, task_hook_factory=lambda _: [hook]).auto_stop() as pipeline:
             assert list(pipeline.get_iterator(timeout=20)) == expected

@@ -224,6 +224,10 @@ class Kept:
     def add(self, item: Any) -> None:
         self._items.append(item)
 
+    def take_back(self) -> Any:
+        """Return the latest item, which the aggregator was not given after all."""
+        return self._items.pop()
+
     def note(self, result: Any, held: Iterable[Any] | None) -> bool:
         """Note a result, and what the aggregator keeps past it. Runs user code.
 

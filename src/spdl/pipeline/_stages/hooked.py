@@ -726,6 +726,8 @@ class HookedAggregateNode(AggregateNode):
             self.conclude(call, outcome.value, None)
         elif call.accumulates:
             self.slot_freed()
+            if self.kept is not None:
+                engine.drops.append(self.kept.take_back())
             engine.lineage.drop(self.roots.pop())
         else:
             self._make(call)
