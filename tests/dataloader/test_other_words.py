@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,20 @@ def test_an_argument_of_another_library_is_refused_with_ours(
 def test_several_are_refused_at_once() -> None:
     with pytest.raises(TypeError, match=r"^ImageLoader has no argument `num_workers`: use .*; no `pin_memory`: use "):
         ImageLoader([], 2, size=8, num_workers=4, pin_memory=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("photos", r"ImageFolder\(path\)"),
+        (Path("photos"), r"ImageFolder\(path\)"),
+        (Path().glob("*.jpg"), "a list of what it yields"),
+        ({"a": 1}, "keys, not positions"),
+    ],
+)
+def test_a_source_that_is_no_sequence_comes_with_a_remedy(source: Any, remedy: str) -> None:
+    with pytest.raises(TypeError, match=rf"`source` must be a sequence of samples, .*{remedy}"):
+        ImageLoader(source, 2, size=8)
 
 
 @pytest.mark.parametrize("word", ["target_transform", "transform"])

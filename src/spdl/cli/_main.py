@@ -298,11 +298,10 @@ def _add_observers(commands: _Commands) -> None:
     add("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     add("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
     add("--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)")
-    attempt = (
-        "set the recommended concurrency in the running pipeline for S seconds (default: %(const)g), tell the gain, and"
-        " put it back"
-    )
-    add("--try", dest="try_seconds", type=_duration, nargs="?", const=4.0, metavar="S", help=attempt)
+    # A flag, since `--try PID` would otherwise be a number of seconds.
+    attempt = "set the recommended concurrency in the running pipeline for a while, tell the gain, and put it back"
+    add("--try", dest="attempt", action="store_true", help=attempt)
+    add("--trial-seconds", type=_duration, default=4.0, metavar="S", help="how long --try takes (default: %(default)g)")
     add("--json", action="store_true", help="print the verdict in JSON")
 
     stack = commands.add_parser(

@@ -304,7 +304,8 @@ class DataLoader(Generic[Source, Output]):
             value=0 if self._autotune else self._concurrency[0],
             note=_TUNES_ITSELF if self._autotune else "",
             in_place_of_processes=(
-                "`PyTorchDataLoader` has an argument for that, and so have stages of `PipelineBuilder`."
+                '`PyTorchDataLoader(..., workers="process")` runs it in processes, and so does a stage of '
+                "`PipelineBuilder` with an `executor`."
             ),
             order='output_order="completion"',
         )

@@ -46,8 +46,8 @@ T = TypeVar("T")
 def refuse_while_read(loader: str) -> NoReturn:
     raise RuntimeError(
         f"An iterator over this {loader} was read, and has not come to its end, which is a read after the last batch: "
-        "it would go on to there, whatever state is loaded. Load the state before the first read, or end that "
-        "iterator: leave its loop, call its `close()`, or drop it."
+        "it would read the rest of its epoch, whatever state is loaded. Load the state before the first read, or end "
+        "that iterator: leave its loop, call its `close()`, or drop it."
     )
 
 

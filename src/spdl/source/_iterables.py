@@ -172,7 +172,7 @@ class _RepeatIterator(Generic[T]):
                 yield item
             if empty:
                 raise ValueError(
-                    f"The pass {self._epoch} over {type(self._src).__name__} gave nothing, so it cannot be repeated: "
+                    f"Pass {self._epoch} over {type(self._src).__name__} gave nothing, so it cannot be repeated: "
                     "pass an iterable that starts again each time, which an iterator or a generator does not."
                 )
             self._epoch += 1

@@ -85,6 +85,20 @@ def test_no_line_changes_where_nothing_is_worth_it(tmp_path: Path) -> None:
     assert "Nothing else could be tried." in said
 
 
+def test_more_workers_are_proposed_for_what_waits_unless_they_were_tried(tmp_path: Path) -> None:
+    as_many = printed(tmp_path, 8.0, fetch_cpu=0.5, trial=trial(turns("process", 26.0)))
+    assert "(1.10x would be). Not tried: Give DataLoader `num_workers=" in as_many
+    more = printed(tmp_path, 8.0, fetch_cpu=0.5, trial=trial(turns("process", 26.0), turns("thread", 26.0, 16)))
+    assert "(1.10x would be)." in more
+    assert "Not tried" not in more
+
+
+def test_all_gains_of_a_trial_are_of_the_job(tmp_path: Path) -> None:
+    # Its own way makes 20 steps a second in the trial, and 25 in the job.
+    said = printed(tmp_path, 8.0, trial=tried([turns("now", 20.0), turns("thread", [40.0, 50.0, 50.0, 60.0])]))
+    assert "4 threads: 50.0 steps/s: at least 2.00x (1.60x to 2.40x)" in said
+
+
 def test_threads_that_are_not_known_to_be_safe_are_told_with_the_reason(tmp_path: Path) -> None:
     reason = "it shares a file; workers='thread' says that threads may share it"
     ways = (turns("process", 26.0, reason=reason), turns("unproven thread", 50.0, reason=reason))

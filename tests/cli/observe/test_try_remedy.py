@@ -45,7 +45,7 @@ def has_slots(process: subprocess.Popen[bytes], concurrency: int) -> None:
 def test_the_limits_are_set_and_put_back() -> None:
     with running_script(PLANTED / "io.py") as process:
         begun(process)
-        with running_command("why", str(process.pid), "--try", "1", "--json") as why:
+        with running_command("why", "--try", str(process.pid), "--trial-seconds", "1", "--json") as why:
             observed(process, lambda seen: seen.stages[0].concurrency > 2)
             output, errors = why.communicate(timeout=100)
         has_slots(process, 2)
@@ -62,7 +62,7 @@ def test_the_limits_are_set_and_put_back() -> None:
 def test_they_are_put_back_if_who_asked_is_killed() -> None:
     with running_script(PLANTED / "io.py") as process:
         begun(process)
-        with running_command("why", str(process.pid), "--try", "0.5") as why:
+        with running_command("why", str(process.pid), "--try", "--trial-seconds", "0.5") as why:
             observed(process, lambda seen: seen.stages[0].concurrency > 2)
             why.kill()
         has_slots(process, 2)
@@ -73,7 +73,7 @@ def test_limits_that_the_program_sets_stay() -> None:
     sets = 'pipeline.statistics().stages[1].concurrency > 1 and pipeline.set_concurrency("op", 3)'
     with running(PROGRAM.format(arguments=", concurrency=1", tune="", step=sets)) as process:
         begun(process)
-        assert "put back" in call("why", str(process.pid), "--try", "0.5").stdout
+        assert "put back" in call("why", str(process.pid), "--try", "--trial-seconds", "0.5").stdout
         has_slots(process, 3)
         before = find_pipelines(process.pid)[0].observe().delivered
         observed(process, lambda seen: seen.delivered > before + 20)
@@ -91,7 +91,7 @@ def test_limits_that_the_program_sets_stay() -> None:
 )
 def test_what_cannot_be_tried_is_told(program: str, says: str) -> None:
     def ask() -> str:
-        done = call("why", str(process.pid), "--try", "0.1", "--seconds", "0.5")
+        done = call("why", str(process.pid), "--try", "--trial-seconds", "0.1", "--seconds", "0.5")
         return done.stdout + done.stderr
 
     with running(program) as process:
@@ -103,5 +103,5 @@ def test_a_pipeline_that_ends_is_told() -> None:
     program = PROGRAM.format(arguments=", concurrency=1", tune="", step="pass").replace("10**9", "150")
     with running(program) as process:
         begun(process)
-        done = call("why", str(process.pid), "--try", "30")
+        done = call("why", str(process.pid), "--try", "--trial-seconds", "30")
     assert "Not tried: the pipeline has ended." in done.stdout, done.stdout + done.stderr

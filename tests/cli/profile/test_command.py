@@ -54,6 +54,10 @@ made = one()
 def built():
     return made.build(num_threads=1)
 
+def loader():
+    from spdl.dataloader import DataLoader
+    return DataLoader(range(64))
+
 def incomplete():
     return PipelineBuilder().add_source([1]).pipe(nap)
 
@@ -191,6 +195,7 @@ def test_failures_have_a_column(folder: Path, capsys: pytest.CaptureFixture[str]
         ("pipelines:Configs.two", 2, "'type' has no 'two'"),
         ("pipelines:BLOCK", 2, "pipelines:BLOCK is of type 'bytes'. Accepted"),
         ("pipelines:built", 2, r"pipelines:built\(\) is of type 'Pipeline'. .*Return the builder itself"),
+        ("pipelines:loader", 2, r"is of type 'DataLoader'. .*A loader is watched while it runs: `spdl why`"),
         ("pipelines:incomplete", 2, r"pipelines:incomplete\(\) is not complete: .*sink"),
         ("pipelines:bare", 2, "pipelines:bare has no stages"),
         ("pipelines:unlucky", 2, r"calling pipelines:unlucky failed: KeyError: 'no dataset' \(.*pipelines.py:\d+\)"),

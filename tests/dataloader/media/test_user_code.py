@@ -96,3 +96,11 @@ def test_a_transform_that_returns_nothing_is_an_error() -> None:
     with pytest.raises(TypeError, match="`transform` returned None") as raised:
         next(iter(loader))
     assert any("transforming sample 0" in note for note in raised.value.__notes__)
+
+
+def test_an_error_in_a_transform_says_what_it_got() -> None:
+    photo = b"P6 4 3 255 " + bytes(4 * 3 * 3)
+    loader = ImageLoader([(photo, 0)], 1, size=8, output="numpy", transform=lambda image: image.convert("L"))
+    with pytest.raises(AttributeError) as raised:
+        next(iter(loader))
+    assert raised.value.__notes__[0] == "`transform` got a ndarray of uint8, (8, 8, 3)"

@@ -506,7 +506,7 @@ class TestWhatIsGone:
         verdict = decide(dataclasses.replace(measures({"occupancy": 0.5}), ending=ended))
         assert "The pipeline has ended" in verdict.evidence
         assert "nothing was at work" in verdict.evidence
-        assert "watch the next one while that runs" in verdict.remedy
+        assert "watch the next one while it runs" in verdict.remedy
 
     @pytest.mark.parametrize(
         ("oldest", "usual", "kind", "stage"),
@@ -529,6 +529,14 @@ class TestWhatIsGone:
         assert "The process was killed" in verdict.evidence
 
 
+def test_what_is_unclear_of_a_running_program_is_seen_in_its_stacks() -> None:
+    starved = {**IN_TURNS, "cpu": 0.1, "runs": 0.2, "alone": 0.9}
+    verdict = decide(measures(starved, cores_used=0.4, cores_waited_for=1.2))
+    assert verdict.remedy == "`spdl stack` shows the line that each of them waits in. Watch for longer (`--seconds`)."
+    gone = decide(measures(starved, cores_used=0.4, cores_waited_for=1.2, ending=TestWhatIsGone.ENDING))
+    assert "`spdl stack`" not in gone.remedy
+
+
 class TestWithoutLooks:
     """Counters alone do not tell what ops wait for, as `Pipeline.statistics` has them."""
 
@@ -538,6 +546,7 @@ class TestWithoutLooks:
         assert (verdict.kind, verdict.stage, verdict.bound, verdict.settings) == ("unclear", "work", None, {})
         assert "they wait for a disk, a lock, the GIL or a core" in verdict.evidence
         assert "`spdl why PID`" in verdict.remedy
+        assert "`spdl stack`" not in verdict.remedy
         assert "the GIL" not in decide(measures({"cpu": 0.25, **seen}, looked=False, gil=False)).evidence
         # Another stage may hold what they wait for.
         busy = {"name": "parse", "cpu": 1.0, "occupancy": 0.8, "concurrency": 1, **seen}
@@ -549,7 +558,7 @@ class TestWithoutLooks:
         assert verdict.kind == "unclear"
         assert "they wait for I/O, or for another thread's lock, 40 ms for each item" in verdict.evidence
         assert verdict.settings["concurrency"] > 4
-        assert "`spdl why PID` looks at the threads, and tells more. If it is I/O: `concurrency=" in verdict.remedy
+        assert "`spdl why PID` looks at the threads, and says more. If it is I/O: `concurrency=" in verdict.remedy
         assert verdict.bound is None
         waits = decide(measures({**known, "glimpsed": "I/O"}, looked=False))
         assert (waits.kind, waits.settings, waits.bound is None) == ("I/O", verdict.settings, False)

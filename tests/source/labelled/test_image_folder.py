@@ -143,7 +143,7 @@ def test_the_fingerprint_is_that_of_the_images_wherever_they_are(tmp_path: Path)
     [
         (lambda root: MAKE(root / "missing"), FileNotFoundError, "there is nothing at"),
         (lambda root: MAKE(root / "cat" / "1.jpg"), NotADirectoryError, "is not one"),
-        (lambda root: MAKE(root / "empty"), FileNotFoundError, "one for each class"),
+        (lambda root: MAKE(root / "empty"), FileNotFoundError, "one for each class.*pass a list of their paths"),
         (ImageFolder, FileNotFoundError, "classes 'empty'"),
         (lambda root: MAKE(3), TypeError, "`root`"),
         (lambda root: MAKE(root, extensions=[]), ValueError, "`extensions`"),

@@ -260,7 +260,10 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         if fastest >= WORTH and not any(way.is_faster for way in others if way.gain >= WORTH):
             least = "but not in every turn"
         none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
-        return f"{none}{more}{f' Not tried: {verdict.limit.remedy}' if verdict.limit.kind in _UNTRIED else ''}"
+        # What waits gains from more workers than there are cores, and all ways may have had as many as the job.
+        waits = verdict.limit.kind == "I/O" and all(way.workers <= loader.workers for way in others if way.gain)
+        untried = waits or verdict.limit.kind in _UNTRIED
+        return f"{none}{more}{f' Not tried: {verdict.limit.remedy}' if untried else ''}"
     workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
     reason = best.reason.partition("; workers=")[0]
     gain = f"tried{' for a short time' if best.is_bound else ''}, {_tried(best)} as fast"

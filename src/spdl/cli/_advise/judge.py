@@ -158,6 +158,8 @@ class TriedWay:
         gain: How many times faster than the job's own way it was, the median of the turns that they took one after the
             other.
         least_gain, most_gain: The same in the turn in which it was least, and in which it was most.
+        own: What the gains are multiplied by: how fast the job's own way was in the trial, if it was slower there than
+            in the job.
         turns: In how many turns it was compared with the job's own way.
         is_bound: Whether more may be gained than was in so short a trial, where few steps or a stand-in for them do not
             show it.
@@ -172,13 +174,14 @@ class TriedWay:
     gain: float = 0.0
     least_gain: float = 0.0
     most_gain: float = 0.0
+    own: float = 1.0
     turns: int = 0
     is_bound: bool = False
     error: str = ""
 
     @property
     def is_faster(self) -> bool:
-        return self.turns >= LEAST_TURNS and self.least_gain > 1
+        return self.turns >= LEAST_TURNS and self.least_gain > self.own
 
 
 # A trial shows the gain of a job if the job's own way is as fast there as in the job, within the first factor, and
@@ -226,8 +229,9 @@ def tried(loader: JobLoader, period: float, *, with_starts: bool) -> tuple[Tried
                 # The job itself is the comparison if it is faster than its own way in the trial.
                 gain=median(gains) * min(1.0, unlike),
                 is_bound=is_bound,
-                least_gain=min(gains),
-                most_gain=max(gains),
+                least_gain=min(gains) * min(1.0, unlike),
+                most_gain=max(gains) * min(1.0, unlike),
+                own=min(1.0, unlike),
                 turns=min(len(own), len(took)),
             )
         )

@@ -33,7 +33,7 @@ def ps(options: argparse.Namespace) -> int:
         console.print(f"No process of yours on this machine runs a pipeline.{why_none()}")
         return 0
     killed = any(each["state"] == "killed" for each in found)
-    note = "Of those that were killed, `spdl why PID` and `spdl stack PID` tell for ten minutes." if killed else ""
+    note = "`spdl why PID` and `spdl stack PID` answer for ten minutes after a process was killed." if killed else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
     table = Table("Pipelines", header, note=note, rare=("rank",), repeated=("pid", "pipeline"))
     commands = shortened([printable(each["command"]) for each in found], COMMAND_WIDTH)

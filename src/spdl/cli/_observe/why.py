@@ -107,7 +107,7 @@ def why(options: argparse.Namespace) -> int:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
         process = f"process {min(pids)}" if len(pids) == 1 else "no process of the job"
         raise CommandError(f"{process} has {which} that has begun.", exit_status=FAILED)
-    tried = _tried(verdicts, options.try_seconds)
+    tried = _tried(verdicts, options.trial_seconds) if options.attempt else None
     together = list[str]()
     if options.pid is None or len(pids) > 1:
         verdicts, together = of_all_ranks(verdicts)
@@ -133,10 +133,8 @@ def why(options: argparse.Namespace) -> int:
     return max(KINDS[each.kind] for _, each in verdicts)
 
 
-def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:
+def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float) -> TriedRemedy:
     """Return the result of the remedy, if the user wants to try it, as is possible with one pipeline."""
-    if seconds is None:
-        return None
     if len(verdicts) > 1:
         raise CommandError(f"--try: {len(verdicts)} pipelines run. Name one: PID and --pipeline N, see `spdl ps`")
     ((pipeline, verdict),) = verdicts

@@ -197,6 +197,8 @@ def _declaration(found: Any, subject: str) -> PipelineConfig[Any]:
     if isinstance(found, PipelineConfig):
         return found
     remedy = " Return the builder itself, and call build() elsewhere." if isinstance(found, Pipeline) else ""
+    if type(found).__module__.startswith("spdl.dataloader"):
+        remedy = " A loader is watched while it runs: `spdl why`."
     raise CommandError(f"{what} is of type {type(found).__name__!r}. {ACCEPTED}.{remedy}")
 
 

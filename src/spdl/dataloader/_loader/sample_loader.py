@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -243,7 +244,10 @@ def make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int)
 def count(source: Any) -> int:
     accepted = "a sequence of samples, with `len(source)` and `source[index]`"
     if isinstance(source, str | bytes) or not all(hasattr(type(source), name) for name in ("__len__", "__getitem__")):
-        refuse(TypeError, "source", accepted, source)
+        remedy = "Pass a list of what it yields." if isinstance(source, Iterable) else ""
+        if isinstance(source, str | os.PathLike):
+            remedy = "Sources of spdl.source read what is at a path, such as ImageFolder(path) and ImageShards(path)."
+        refuse(TypeError, "source", accepted, source, remedy)
     if isinstance(source, Mapping):
         refuse(TypeError, "source", accepted, source, "A mapping has keys, not positions.")
     size = len(source)

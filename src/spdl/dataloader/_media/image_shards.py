@@ -138,7 +138,8 @@ class ImageShards(Samples[ImageSample]):
             return label(parts)
         if label not in parts:
             names = ", ".join(repr(name) for name in parts if name != KEY)
-            refuse(ValueError, "label", f"a part that samples have, such as {names}", label, where)
+            remedy = f"{where} has no such part. Pass label='folder' for the name of its folder, or None for no labels."
+            refuse(ValueError, "label", f"a part that samples have, such as {names}", label, remedy)
         text = bytes(parts[label])
         try:
             return int(text)

@@ -112,8 +112,9 @@ class BatchMaker(Maker):
         "each batch."
     )
     in_place_of_processes = (
-        "`PyTorchDataLoader` has an argument for that. Here `augment`, or the loader's options in place of "
-        "`transform`, run in native code without the GIL, and `batch_transform` is called once for a whole batch."
+        '`PyTorchDataLoader(..., workers="process")` runs it in processes. Here `augment`, or options of the '
+        "loader in place of `transform`, run in native code without the GIL, and `batch_transform` is called once for "
+        "a whole batch."
     )
 
     def __init__(

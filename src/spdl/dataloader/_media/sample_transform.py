@@ -49,7 +49,11 @@ class SampleTransform:
             with UserCode(f"transforming {name}"):
                 if self._targets is not None:
                     given[_TARGETS] = self._targets.give(fields, place)
-                result = self._function(each, **given)
+                try:
+                    result = self._function(each, **given)
+                except Exception as error:
+                    error.add_note(f"`transform` got {_described(each)}")
+                    raise
                 if result is None:
                     raise TypeError("`transform` returned None: it must return what becomes of the sample")
                 if self._targets is not None:
@@ -116,3 +120,8 @@ def _split_pair(result: Any) -> tuple[Any, Mapping[str, Any]]:
         "`transform` has a parameter `targets`, so it must return a pair: the image, and a mapping of the targets; got "
         f"{show(result)}"
     )
+
+
+def _described(sample: Any) -> str:
+    kind = type(sample).__name__
+    return f"a {kind} of {sample.dtype}, {tuple(sample.shape)}" if hasattr(sample, "shape") else f"a {kind}"

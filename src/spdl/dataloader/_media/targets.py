@@ -529,7 +529,8 @@ def _to_corners(value: Any, box_format: BoxFormat) -> Array:
         boxes[:, 2:] += boxes[:, :2]
     if (boxes[:, :2] > boxes[:, 2:]).any():
         number = int(np.argmax((boxes[:, :2] > boxes[:, 2:]).any(1)))
-        raise ValueError(f"box {number} ends before it begins, taken as {box_format!r}: {show(value[number])}")
+        other = ". If it is (x, y, width, height), pass Boxes(format='xywh')" if box_format == "xyxy" else ""
+        raise ValueError(f"box {number} ends before it begins, taken as {box_format!r}: {show(value[number])}{other}")
     return boxes
 
 

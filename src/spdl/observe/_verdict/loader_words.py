@@ -76,7 +76,7 @@ def _more(its: _Case) -> Verdict:
             gain = min(gain, arguments.most / stage.concurrency)
         # More threads than that share what each of them works on, so they are for what computes alone.
         wanted = min(wanted, max(arguments.most, cores) if verdict.kind == "CPU" else arguments.most)
-    if_free = ", if it releases the GIL" if verdict.kind == "CPU" and not stage.processes else ""
+    if_free = ", if its functions release the GIL" if verdict.kind == "CPU" and not stage.processes else ""
     remedy = f"{_give(loader, f'{name}={wanted}')}{if_free}. {arguments.note}".rstrip()
     return _set(verdict, remedy, {name: wanted}, gain)
 
@@ -101,7 +101,8 @@ def _unclear(its: _Case) -> Verdict:
 
 def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
     instead = f"{_give(loader, arguments.processes)}" if arguments.processes else arguments.in_place_of_processes
-    return f"If so, more threads gain little: call a library that releases the GIL. {instead}".rstrip(" .") + "."
+    remedy = f"If they hold the GIL, more threads gain little: call a library that releases it. {instead}"
+    return remedy.rstrip(" .") + "."
 
 
 def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArguments, cores: int) -> Verdict:

@@ -216,7 +216,7 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
         return Verdict(
             "lock",
             stage.name,
-            f"{waits}, while one at a time goes on: they take turns at a lock. An item takes {takes}.",
+            f"{waits}, while one at a time proceeds: they take turns at a lock. An item takes {takes}.",
             AT_A_LOCK,
         )
     return Verdict(
@@ -446,7 +446,9 @@ def _ops_are_the_limit(window: Window, stage: StageWindow) -> Verdict:
 def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdict:
     if _may_wait_for_others(window, stage):
         what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
-        return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
+        running = window.looked and not window.profiled and window.ending is None
+        shows = "`spdl stack` shows the line that each of them waits in. " if running else ""
+        return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", f"{shows}{watch_longer(window)}")
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
     if not unseen or stage.concurrency == 1 or stage.glimpsed == "I/O":
         # A single thread may wait for a lock that another stage holds.
@@ -540,7 +542,7 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
         concurrency = max(stage.concurrency + 1, math.floor(stage.concurrency + free / per_slot + 0.25))
         gain = min(bound, concurrency / stage.concurrency)
         limits, sure = limits_for(window, stage, concurrency, gain), sure_gain(window, gain)
-        has = "are free" if sure is not None else "would be free, but other programs use them, so nobody knows the gain"
+        has = "are free" if sure is not None else "would be free, but other programs use them, so the gain is not known"
         if window.gil and stage.served_by == "threads" and stage.concurrency > 1:
             in_turns = gain_of_threads(stage.concurrency, concurrency, stage.waits_for_thread)
             # Their short waits for each other may be for the GIL, which then is the next limit.

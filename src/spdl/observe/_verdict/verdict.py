@@ -196,12 +196,12 @@ def watch_longer(window: Window) -> str:
     if window.profiled:
         return "Measure more items (`--num-inputs`), or on a machine that is less busy."
     if not window.looked and window.ending is None:
-        return "`spdl why PID` looks at the threads, and tells more."
+        return "`spdl why PID` looks at the threads, and says more."
     if window.ending is None:
         return "Watch for longer (`--seconds`)."
     if window.ending.state == "killed":
-        return "Nothing more is to be seen of it: start it again, and watch it while it runs."
-    return "Nothing more is to be seen of it: watch the next one while that runs."
+        return "No more can be seen of it: start it again, and watch it while it runs."
+    return "No more can be seen of it: watch the next one while it runs."
 
 
 def percent(share: float) -> str:

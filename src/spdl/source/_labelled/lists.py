@@ -120,10 +120,12 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
     except FileNotFoundError:
         raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {root!r}.") from None
     except NotADirectoryError:
-        raise NotADirectoryError(f"`root` must be a folder, but {root!r} is not one.") from None
+        remedy = " Archives are read by ImageShards and TarShards." if root.lower().endswith(".tar") else ""
+        raise NotADirectoryError(f"`root` must be a folder, but {root!r} is not one.{remedy}") from None
     if not classes:
         raise FileNotFoundError(
-            f"{root!r} has no folder in it: there must be one for each class, such as {os.path.join(root, 'cats')!r}."  # noqa: PTH118
+            f"{root!r} has no folder in it: there must be one for each class, such as {os.path.join(root, 'cats')!r}. "  # noqa: PTH118
+            "For files without classes, pass a list of their paths to the loader."
         )
     return classes
 
