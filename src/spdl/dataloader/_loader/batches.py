@@ -207,7 +207,8 @@ class TextBatch(LabelledBatch):
     segment_ids: Any
     """The number of each token's document in its row, from 1; 0 for padding. int32 (B, L)."""
     cu_seqlens: Any
-    """Where each sequence ends if all rows are put one after the other, from 0 to B * L, int32."""
+    """Where each sequence ends if all rows are put one after the other, from 0 to B * L, int32. The padding at the end
+    of a row is a sequence, too."""
     row_splits: Any
     """The number of the first sequence of each row, and of all sequences, int32 (B + 1,)."""
     max_seqlen: int
