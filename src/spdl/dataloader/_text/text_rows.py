@@ -272,10 +272,10 @@ class StreamedRows:
         if is_map_style(source):
             if not len(source):
                 refuse(ValueError, "source", "not empty", source, "There is nothing to load.")
-            order = make_order(len(source), order, shuffle=how.shuffle, seed=how.seed)
-            if packed_parts(order):
+            if order is not None and packed_parts(order):
                 remedy = "Texts are packed as they come. For token files, leave out the `tokenizer`."
                 refuse(TypeError, "order", "an order of documents, not of rows", order, remedy)
+            order = make_order(len(source), order, shuffle=how.shuffle, seed=how.seed)
         elif order is not None or how.shuffle:
             name, given = ("shuffle", how.shuffle) if order is None else ("order", order)
             remedy = "Shuffle the files, or write token files, whose documents have any order."
