@@ -119,6 +119,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "clumsy.py").write_text("import json, no_such_module\n", encoding="utf-8")
     (tmp_path / "leaving.py").write_text("raise SystemExit('usage: leaving FILE')\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    # A worker of xdist has one, and tables are as wide as it.
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     path = list(sys.path)
     yield tmp_path
