@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _INLINED = {
     # A call would let a signal handler in, after a batch was noted and before it is returned.
     ("spdl.dataloader._pytorch.loader_iterators", "__next__"),
+    # Every item passes through it, and calls would cost small ops a third of their throughput.
+    ("spdl.pipeline._stages.function", "start"),
 }
 
 # Attributes that Python or another library wants to be set from outside.

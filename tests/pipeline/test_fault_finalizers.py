@@ -291,3 +291,16 @@ def test_iterators_that_have_ended_are_finalized_without_the_lock() -> None:
         watch.made = 3
         assert list(watch.pipeline.get_iterator(timeout=20)) == []
     watch.check()
+
+
+def test_the_end_of_a_list_that_only_its_iterator_holds_drops_the_items_without_the_lock() -> None:
+    watch = Watch()
+
+    class Items:
+        def __iter__(self) -> Iterator[Watched]:
+            return iter([watch.make() for _ in range(4)])
+
+    watch.build(Items(), Pipe(lambda item: item is not None))
+    with watch.pipeline.auto_stop():
+        assert list(watch.pipeline.get_iterator(timeout=20)) == [True] * 4
+    watch.check()

@@ -55,6 +55,20 @@ ONCE_MADE = (
         ("TestFaults::test_an_aggregate_loses_no_batch_to_a_hook",),
     ),
     Mutant(
+        "an iterator of the user's is pulled under the lock",
+        "Source._take_first",
+        "self.built_in = type(self.iterable) in _SEQUENCES",
+        "self.built_in = True",
+        ("test_the_end_of_a_list_that_only_its_iterator_holds_drops_the_items_without_the_lock",),
+    ),
+    Mutant(
+        "a list is not iterated again",
+        "Source.end_epoch",
+        "        self.built_in = False\n",
+        "",
+        ("test_continuous.py",),
+    ),
+    Mutant(
         "an epoch that was flushed in an earlier run is flushed again",
         "AggregateNode._flush_epoch",
         "if history.leftover.epoch > history.epoch:",
@@ -70,9 +84,9 @@ ONCE_MADE = (
     ),
     Mutant(
         "an op begins although the pipeline was asked to stop",
-        "FunctionNode._call",
-        "if engine.stopping:\n            self._not_begun",
-        "if False:\n            self._not_begun",
+        "FunctionNode.start",
+        "if engine.stopping:\n                node._not_begun",
+        "if False:\n                node._not_begun",
         ("test_fault_stop.py",),
     ),
     Mutant(
@@ -84,7 +98,7 @@ ONCE_MADE = (
     ),
     Mutant(
         "a slot that found no room is booked nowhere once there is room and no item",
-        "StageCounters.item_taken",
+        "StageCounters.taken_at",
         "if not (all_slots_taken or waiting or self.waiting_since):",
         "if False:",
         ("test_statistics.py",),

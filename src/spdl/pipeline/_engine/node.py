@@ -248,12 +248,16 @@ class Node:
         """Take one turn. Called and returns with the lock held; releases it around the user's code."""
         raise NotImplementedError
 
-    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
-        """Take an item and run the op of a plain node on it. Called and returns with the lock held.
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Node:
+        """Take an item and run the op on it. Called and returns with the lock held.
 
         Args:
             root: The origin of the item in hand. None takes the first one of the queue.
-            hand: Where the result stays if the next stage can take it at once. The origin is returned then.
+            hand: The item, which is taken out. If there is a hand, even an empty one, plain nodes that follow run their
+                ops on the result at once, as far as limits allow.
+
+        Returns:
+            The last node that has run its op.
         """
         raise NotImplementedError
 
@@ -268,14 +272,19 @@ class Node:
         """Return whether it may take an item that is there: a slot is free, and a result would have a place to go."""
         if self.cancelled:
             return False
-        verdict = self.verdict()
+        running, concurrency, output = self.running, self.concurrency, self.output
+        if (
+            running < concurrency
+            and running + len(output.entries) < output.capacity + concurrency
+            and output.guard is None
+            and (self.order is None or self.order.has_place(concurrency))
+        ):
+            # What the rule says in most cases, without three calls.
+            return True
+        verdict = output.verdict(running, self.under_way(), concurrency, self.order)
         if verdict >= 0:
             self.counters.wait(verdict)
         return verdict == ADMITTED
-
-    def verdict(self) -> int:
-        """Return ADMITTED, or why no item can be taken now; see `Channel.verdict`."""
-        return self.output.verdict(self.running, self.under_way(), self.concurrency, self.order)
 
     def places_in_slots(self) -> int:
         """Return how many results may wait in the slots that made them, for a place in the output."""
@@ -336,11 +345,11 @@ class Node:
         """Return how many may wait there apart from those that hold slots of the stages before."""
         return sum(channel.capacity for channel in self.inputs())
 
-    def slot_taken(self, *, carried: bool = False) -> None:
-        """Count an item that is worked on now. It was taken from the queue, unless it was carried past it."""
+    def slot_taken(self) -> None:
+        """Count an item that was taken from the queue and is worked on now."""
         self.running += 1
-        excess = None if carried else self.input.excess()
-        self.counters.item_taken(len(self.queue), excess, all_slots_taken=self.running >= self.concurrency)
+        full = self.running >= self.concurrency
+        self.counters.item_taken(len(self.queue), self.input.excess(), all_slots_taken=full)
 
     def slot_freed(self) -> None:
         self.running -= 1

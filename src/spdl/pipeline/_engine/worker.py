@@ -140,30 +140,21 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> flo
     workers.take_permit()
     while True:
         if root is not None or (node.plain and node.queue[0] is not MARK):
-            root = node.start(root, hand)
+            node = node.start(root, hand)
+            root = None
         else:
             node.turn()
         if engine.page.sleeper is not None:
             # The next op may take long, and no other thread looks.
             publish(engine)
-        if root is None:
-            if engine.drops:
-                # The next op may take long, and the object that this replaces should not live that long.
-                engine.drop_deferred()
-            following = node.next
-            # The number of threads may have been lowered.
-            if (
-                following is None
-                or engine.stopping
-                or workers.permits < 0
-                or following.on_loop
-                or not following.ready()
-            ):
-                break
-            node = following
-        else:
-            assert node.next is not None
-            node = node.next
+        if engine.drops:
+            # The next op may take long, and the object that this replaces should not live that long.
+            engine.drop_deferred()
+        following = node.next
+        # The number of threads may have been lowered.
+        if following is None or engine.stopping or workers.permits < 0 or following.on_loop or not following.ready():
+            break
+        node = following
     workers.return_permit()
     return perf_counter()
 

@@ -35,7 +35,7 @@ class QueueCounters:
         late: When the entries that have no place yet were appended, the oldest first.
         num_late: How many entries have waited for a place and got one; ``put_seconds`` and ``put_times`` say how long.
         get_times: The durations of waits for an item.
-        taken: How many items were taken out of the queue.
+        taken: How many items were taken out of the queue, unless the reader's ops are counted instead.
         get_seconds: How long items were waited for, where the reader does not count that itself.
         got_at: When the last item was taken; before that, the start.
         occupied_seconds: How long something lay in the queue until the last item was taken.
@@ -231,19 +231,23 @@ class StageCounters:
 
     # ---- items ----
 
-    def item_taken(self, waiting: int, excess: int | None, *, all_slots_taken: bool) -> None:
-        """Note that an item was taken, with that many left in the queue.
-
-        ``excess`` is how many more these are than have a place; None if the item did not lie in the queue.
-        """
+    def item_taken(self, waiting: int, excess: int, *, all_slots_taken: bool) -> None:
+        """Note that an item was taken, with that many left in the queue: ``excess`` more than have a place."""
         now = perf_counter()
         queue = self.queue
         queue.taken += 1
         if queue.taken >= queue.sample_at:
-            self._note_wait(now, queue.weight)
+            self.note_wait(now, queue.weight)
             queue.choose_next(now)
+        self.taken_at(now, waiting, excess, all_slots_taken=all_slots_taken)
+
+    def taken_at(self, now: float, waiting: int, excess: int | None, *, all_slots_taken: bool) -> None:
+        """Note all but how long the item was waited for.
+
+        ``excess`` is None if the item did not lie in the queue.
+        """
         if excess is not None:
-            queue.took(now, self.got_at, excess)
+            self.queue.took(now, self.got_at, excess)
         self.got_at = now
         if self.waiting_since and (self.waiting_for or waiting or all_slots_taken):
             self.waits[self.waiting_for] += now - self.waiting_since
@@ -265,7 +269,8 @@ class StageCounters:
         self.queue.took(now, self.got_at, excess)
         self.got_at = now
 
-    def _note_wait(self, now: float, weight: int) -> None:
+    def note_wait(self, now: float, weight: int) -> None:
+        """Note how long an item was waited for that is taken now, standing for that many."""
         waited = 0.0
         if self.waiting_since and self.waiting_for == STARVED:
             # A slot that was free all the time has waited only since the item before this one.
@@ -281,7 +286,7 @@ class StageCounters:
         if not self.got_at and self.weight > 1:
             self.got_at = now
             return
-        self._note_wait(now, self.weight)
+        self.note_wait(now, self.weight)
         self.choose_next(now)
         self.got_at = now if self.weight == 1 else 0.0
 

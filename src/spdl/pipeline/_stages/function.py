@@ -17,9 +17,10 @@ from spdl.pipeline._engine.cancellation import (
     not_cancelled,
     raise_cancellation,
 )
-from spdl.pipeline._engine.channel import MARK, Entry, Order, Ticket
+from spdl.pipeline._engine.channel import MARK, Entry, Order
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
+from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
+from spdl.pipeline._engine.worker import publish
 from spdl.pipeline._report.perf_stats import SHORT
 from spdl.pipeline._stages.op_node import OpNode, Parked, Watch, run_awaited
 from spdl.pipeline._state.origins import ItemWithContext, Root, origin_of
@@ -34,91 +35,114 @@ class FunctionNode(OpNode):
 
     __slots__ = ()
 
-    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
-        if self.timeout is not None:
+    # Every item takes this way through every stage, so what belongs to the stage and its counters is written out: the
+    # calls would cost small ops a third of their throughput.
+    def start(  # noqa: C901, PLR0911, PLR0912, PLR0915 - see above.
+        self, root: Root | None = None, hand: list[Any] | None = None, attempt: Attempt | None = None
+    ) -> Node:
+        """Do as any node's, or run the op on the item of an attempt, which has a slot already."""
+        engine = self.engine
+        lock, workers = engine.lock, engine.workers
+        # `describe_stragglers` finds it by this name.
+        node = self
+        item: Any
+        value: Any
+        number, cpu = 1, 0.0
+        ticket = watch = excess = None
+        if attempt is not None:
+            root, item, ticket, number = attempt
+            watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        elif self.timeout is not None:
             # More has to be known of an op than its item until it has ended.
-            return OpNode.start(self, root, hand)
-        own: list[Any] = [] if hand is None else hand
-        order = self.order
-        carried = root is not None
-        if root is None:
+            return OpNode.start(self)
+        elif root is None or hand is None:
             root, item = self.dequeue()
-            own.append(item)
-            # Nothing but the hand may keep it while the op runs.
-            item = None
-        self.slot_taken(carried=carried)
-        ticket = None if order is None else order.admit()
-        if not self._call(own, root, ticket, 1, None):
-            return None
-        if len(own) > 1 or own[0] is None or self.cancelled or self.engine.stopping:
-            value, *rest = own
-            own.clear()
-            self.engine.drops.extend(rest)
-            self.finish(Attempt(root, rest[0] if rest else None, ticket, 1), value)
-            return None
-        following = self.next
-        if (
-            hand is not None
-            and following is not None
-            and not following.queue
-            and (order is None or ticket is None or order.take_alone(ticket))
-        ):
-            self.result_made()
-            if following.plain and self.engine.workers.permits >= 0 and following.admits():
-                return root
-            value = own.pop()
-            if not (following.offers and following.offer(root, value)):
-                self.engine.emit(self, (root, value))
-            return None
-        self.deliver(root, ticket, own.pop())
-        return None
+            excess = self.input.excess()
+        else:
+            item = hand.pop()
+        while True:
+            counters, order = node.counters, node.order
+            weight = counters.claim_weight() if counters.completed >= counters.sample_at else 0
+            begin = perf_counter()
+            if attempt is None:
+                node.running += 1
+                if weight:
+                    counters.note_wait(begin, weight)
+                if (
+                    excess is not None
+                    or counters.waiting_for
+                    or not counters.waiting_since
+                    or node.running >= node.concurrency
+                ):
+                    full = node.running >= node.concurrency
+                    counters.taken_at(begin, len(node.queue), excess, all_slots_taken=full)
+                    excess = None
+                else:
+                    # Another slot waits for an item as before.
+                    counters.got_at = begin
+                ticket = None if order is None else order.admit()
+            if workers.idle and not workers.waking:
+                engine.progressed()
+                begin = perf_counter()
+            lock.release()
+            if engine.stopping:
+                node._not_begun(attempt or Attempt(root, item, ticket, number), watch)
+                return node
+            if weight:
+                cpu, begin = thread_time(), perf_counter()
+                engine.page.begins(get_ident(), node.column, origin_of(root), begin)
+            op = node.op
+            try:
+                value = op(item)
+            except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
+                # The exception keeps this frame.
+                op = None
+                node._account(begin, cpu, weight, watch, succeeded=False, remains=(error,))
+                node.fail(attempt or Attempt(root, item, ticket, number), error)
+                return node
+            lazy = type(value) in LAZY_TYPES or node.expand
+            if not lazy:
+                # It is dropped before the lock is taken. Else a later failure, or another attempt, is about it.
+                item = None
+            if weight or lazy or watch is not None:
+                node._account(begin, cpu, weight, watch, succeeded=not lazy, remains=(value,))
+            else:
+                seconds = perf_counter() - begin
+                lock.acquire()
+                counters.busy_seconds += seconds
+                if seconds >= SHORT:
+                    counters.note_long(seconds)
+            # Mypy thinks that nobody has asked for a stop in the meantime.
+            if value is None or lazy or engine.stopping or not node.plain:  # type: ignore[redundant-expr]
+                if lazy or attempt is not None:
+                    engine.drops.append(attempt or item)
+                node.finish(attempt or Attempt(root, item, ticket, number), value)
+                return node
+            if order is not None and ticket is not None and not order.take_alone(ticket):
+                node.deliver(root, ticket, value)
+                return node
+            counters.completed += 1
+            counters.emitted += 1
+            node.running -= 1
+            if not counters.waiting_since and not node.queue:
+                counters.slot_freed(0)
+            following = node.next
+            if hand is not None and following is not None and not following.queue:
+                if following.plain and workers.permits >= 0 and following.admits():
+                    if engine.page.sleeper is not None:
+                        # The next op may take long, and no other thread looks.
+                        publish(engine)
+                    # All plain nodes are of this class.
+                    item, node = value, following  # type: ignore[assignment]
+                    continue
+                if following.offers and following.offer(root, value):
+                    return node
+            engine.emit(node, (root, value))
+            return node
 
     def attempt(self, attempt: Attempt) -> None:
-        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
-        hand = [attempt.item]
-        if self._call(hand, attempt.root, attempt.ticket, attempt.number, watch):
-            self.engine.drops.append(attempt)
-            self.finish(attempt, hand.pop(0))
-
-    def _call(self, hand: list[Any], root: Root, ticket: Ticket | None, number: int, watch: Watch | None) -> bool:
-        """Run the op on the item in hand, and return whether it has returned something. Else that is dealt with.
-
-        Called and returns with the lock held. The op's result takes the item's place in ``hand``; the item follows if
-        the result stands for results to come.
-        """
-        engine, counters = self.engine, self.counters
-        weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
-        engine.release_to_user()
-        item = hand.pop()
-        if engine.stopping:
-            self._not_begun(Attempt(root, item, ticket, number), watch)
-            return False
-        cpu = thread_time() if weight else 0.0
-        start = perf_counter()
-        if weight:
-            engine.page.begins(get_ident(), self.column, origin_of(root), start)
-        try:
-            value = self.op(item)
-        except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
-            self.fail(Attempt(root, item, ticket, number), error)
-            return False
-        hand.append(value)
-        lazy = self.expand or type(value) in LAZY_TYPES
-        if lazy:
-            # A later failure, or another attempt, is about the item.
-            hand.append(item)
-        # Else it is dropped before the lock is taken.
-        value = item = None
-        if weight or lazy or watch is not None:
-            self._account(start, cpu, weight, watch, succeeded=not lazy, remains=(hand[0],))
-        else:
-            seconds = perf_counter() - start
-            engine.lock.acquire()
-            counters.busy_seconds += seconds
-            if seconds >= SHORT:
-                counters.note_long(seconds)
-        return True
+        # A router's `start` calls this.
+        FunctionNode.start(self, attempt=attempt)
 
     def advance(self, parked: Parked) -> None:
         # Its item is gone, so the generator's name is shown.

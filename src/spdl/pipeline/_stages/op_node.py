@@ -452,11 +452,11 @@ class OpNode(Node):
         else:
             self.start()
 
-    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
+    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Node:
         assert root is None
         assert hand is None
         self.attempt(self.take())
-        return None
+        return self
 
     def attempt(self, attempt: Attempt) -> None:
         """Run the op on an item, or have it run. Called and returns with the lock held."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from spdl._check import show
 from spdl.pipeline._declare.records import DEFAULT_POLICY
-from spdl.pipeline._engine.channel import ADMITTED, AHEAD, CAPACITY, MARK, SLOTS_TAKEN, Entry
+from spdl.pipeline._engine.channel import AHEAD, CAPACITY, MARK, Entry
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Attempt, JoiningNode, Node
 from spdl.pipeline._engine.source import Source
@@ -118,10 +118,8 @@ class Routing(OpNode):
     def keeps_order(self) -> bool:
         return False
 
-    def verdict(self) -> int:
-        if self.running >= self.concurrency:
-            return SLOTS_TAKEN
-        return ADMITTED if self.paths_have_room() else BLOCKED
+    def admits(self) -> bool:
+        return not self.cancelled and self.running < self.concurrency and self.has_room(0)
 
     def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it routes one item at a time.
         if self.paths_have_room():
@@ -189,7 +187,12 @@ class RouterNode(Routing, FunctionNode):
         self.plain = False
         self.paths = []
 
-    def start(self, root: Root | None = None, hand: list[Any] | None = None) -> Root | None:
+    def start(
+        self,
+        root: Root | None = None,
+        hand: list[Any] | None = None,
+        attempt: Attempt | None = None,  # noqa: ARG002 - `FunctionNode.attempt` does without this method.
+    ) -> Node:
         # A router passes on the item itself, which a function's stage releases when the op has returned.
         return OpNode.start(self, root, hand)
 

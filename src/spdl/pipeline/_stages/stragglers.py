@@ -100,7 +100,7 @@ def _work_in(engine: Engine, frame: FrameType) -> tuple[str, Root | None] | None
     node = names.get("node", names.get("self"))
     if isinstance(node, Node) and node.engine is engine:
         # Some frames have the item's root itself; others have an attempt or a generator that holds it.
-        holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
+        holders = [names.get("attempt"), names.get("parked"), *(names.get("hand") or ())]
         roots = (getattr(holder, "root", None) for holder in holders)
         root = names.get("root", next((root for root in roots if root is not None), None))
         return f"Stage {node.name!r}", root
