@@ -292,7 +292,8 @@ def test_failures_are_counted_by_cause_and_shown_once(
     ]
     assert first["failures"][0]["num_calls"] > 16
     assert (first["name"], first["num_items"], first["recommended_concurrency"] >= 1) == ("picky", 64, True)
-    assert (second["num_items"], second["failures"]) == (40, [])
+    # How many results a round has is rounded down from all rounds, the last of which may have been cut short.
+    assert (second["num_items"] in (39, 40), second["failures"]) == (True, [])
 
 
 def test_a_stage_that_always_fails_is_shown_once(

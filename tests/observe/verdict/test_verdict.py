@@ -298,7 +298,8 @@ def test_it_reads_as_a_sentence() -> None:
     said = decide(measures({}, {**SMALL, "occupancy": 0.5})).sentence()
     assert said.startswith("I/O. 'work': Its 4 slots are in use 100 % of the time, and compute for 0 % of it")
     assert said.endswith("At most 2.00x as fast.")
-    assert Verdict("GIL", "work", "Waits.", "Change it.", {}, 1.004).sentence().endswith("it makes nothing faster.")
+    assert Verdict("I/O", "work", "Waits.", "`a=2`.", {"a": 2}, 1.004).sentence().endswith("it makes nothing faster.")
+    assert Verdict("I/O", "work", "Waits.", "`a=2`.", {"a": 2}).sentence().endswith("`a=2`.")
 
 
 class TestWhereTheSlotsDoNotSayIt:

@@ -85,6 +85,7 @@ PIPELINES = {
     "hooked op": f"{NUMBERS}.pipe(fork).{END}, **hooks)",
     "hooked op in threads": f"{NUMBERS}.pipe(fork, executor=concurrent.futures.ThreadPoolExecutor(2)).{END}, **hooks)",
     "hooked async op": f"{NUMBERS}.pipe(fork_later).{END}, **hooks)",
+    "hooked async generator": f"{NUMBERS}.pipe(fork_in_steps).{END}, **hooks)",
     "source": f"PipelineBuilder().add_source(Source()).pipe(abs).{END})",
     "dedicated source": f"PipelineBuilder().add_source(Source(), dedicated_thread=True).pipe(abs).{END})",
     "async source": f"PipelineBuilder().add_source(AsyncSource()).pipe(abs).{END})",

@@ -57,7 +57,7 @@ def the_cpu() -> None:
     said = _limit(builder, num_threads=threads + 1)
     assert re.fullmatch(
         r"CPU\. 'decode': Its (only slot is|\d+ slots are) in use 100 % of the time, and computes? for 100 % of it: "
-        r"10 ms for each item\. The process uses [\d.]+ of [\d.]+ cores\. .* At most 1\.00x as fast\.",
+        r"10 ms for each item\. The process uses [\d.]+ of [\d.]+ cores\. .*",
         said,
     ), said
 
@@ -66,7 +66,7 @@ def the_cpu() -> None:
 def the_consumer() -> None:
     said = _limit(source(range(100)).pipe(abs), consume=0.01)
     assert said.startswith("Slow consumer. The training loop waits 0 % of the time for data: "), said
-    assert said.endswith("a faster loader gains nothing. At most 1.00x as fast."), said
+    assert said.endswith("a faster loader gains nothing."), said
     assert _limit(source(range(100)), consume=0.01).startswith("Slow consumer.")
 
 

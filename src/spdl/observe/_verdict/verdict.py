@@ -86,9 +86,11 @@ class Verdict:
         """Return all of it in words."""
         where = f"{self.stage!r}: " if self.stage else ""
         gain = ""
-        if self.bound is not None:
-            times = f"{self.bound:.2f}"
-            gain = " By itself it makes nothing faster." if times == "1.00" else f" At most {times}x as fast."
+        if self.bound is not None and f"{self.bound:.2f}" != "1.00":
+            gain = f" At most {self.bound:.2f}x as fast."
+        elif self.bound is not None and self.settings:
+            # Another part is as slow.
+            gain = " By itself it makes nothing faster."
         return f"{self.name}. {where}{self.evidence} {self.remedy}{gain}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -49,7 +50,9 @@ class HookedOutcome(NamedTuple):
     done: bool
 
 
-async def run_inside(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> HookedOutcome:
+async def run_inside(
+    engine: Engine, hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
+) -> HookedOutcome:
     """Await a task inside its hooks. The first hook is outermost.
 
     This does not use an exit stack, because it must know which hook raised an exception or requested a cancellation. A
@@ -70,7 +73,7 @@ async def run_inside(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Aw
 
     async def work() -> None:
         nonlocal value, done
-        value = await task()
+        value = await _in_its_process(engine, task)
         done = True
 
     async def leave(context: AbstractAsyncContextManager[None]) -> None:
@@ -98,6 +101,15 @@ async def run_inside(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Aw
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         error = raised = None
+
+
+async def _in_its_process(engine: Engine, task: Callable[[], Awaitable[Any]]) -> Any:
+    """Await a task. If it has forked this process, end that: no loop runs here to await what the hooks do next."""
+    try:
+        return await task()
+    finally:
+        if engine.forked:
+            end_forked_child(engine, sys.exc_info()[1])
 
 
 def _refuse(hook: TaskHook, returned: object) -> NoReturn:
@@ -451,7 +463,7 @@ class HookedOp:
             raise CancelledError
 
     async def _run(self, item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
-        outcome = await run_inside(self._hooks, item, task)
+        outcome = await run_inside(self._engine, self._hooks, item, task)
         if outcome.error is not None:
             try:
                 raise outcome.error
@@ -503,7 +515,7 @@ class HookedOp:
                 raise
 
         while not ended:
-            outcome = await run_inside(self._hooks, item, noted)
+            outcome = await run_inside(self._engine, self._hooks, item, noted)
             if outcome.error is not None and not (ended and outcome.blamed is None):
                 try:
                     raise outcome.error
@@ -684,7 +696,7 @@ class HookedAggregateNode(AggregateNode):
             # Each call is waited for, so that no two run at once even if a hook cancels the wait.
             task = partial(self.worker_calls.call_to_the_end, call.function, call.hand[0], made)
             try:
-                outcome = await run_inside(self.hooks, call.hand[0], task)
+                outcome = await run_inside(self.engine, self.hooks, call.hand[0], task)
             finally:
                 lock.acquire()
             if engine.is_over() and outcome.error is not None:
