@@ -1,6 +1,6 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-long test-pythons test-cuda test-ray test-pages costs conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
+.PHONY: help demo test test-all test-long test-pythons test-arm test-cuda test-ray test-pages costs conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
 
 export PYTHON WHEEL
 # Hundreds of tests start a Python, and each would compile the package again where the environment forbids to keep that.
@@ -39,6 +39,10 @@ test-long: ## Run what gains from hours: random programs, kills, fuzzing, plante
 test-pythons: ## Build the wheel for each Python found and run the tests on it (for releases; it takes a long time)
 	@scripts/setup.sh release
 	@scripts/test_pythons.sh $(or $(ARGS),--ring all $(parallel))
+
+test-arm: ## Build the wheels for 64-bit ARM and run a part of the tests on them, emulated (as root; needs qemu and debootstrap)
+	@scripts/setup.sh bundle
+	@scripts/test_arm.sh $(ARGS)
 
 test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)
 	@scripts/test_cuda.sh $(ARGS)
@@ -97,9 +101,9 @@ docs: ## Build the pages and the API reference into docs/_build/html (BUILDER=du
 	@$(bin)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --builder $(BUILDER) docs docs/_build/$(BUILDER)
 	@echo "docs: docs/_build/$(BUILDER)"
 
-wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12 to choose)
+wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12 ARCH=aarch64 to choose)
 	@scripts/setup.sh bundle
-	@scripts/bundle/wheel.sh $(or $(PYTHON),python3)
+	@ARCH=$(ARCH) scripts/bundle/wheel.sh $(or $(PYTHON),python3)
 
 sources: ## Put the sources of all libraries in the wheel, and our own, into dist for a release
 	@scripts/setup.sh bundle

@@ -37,23 +37,4 @@ fi
 # The lock, if it was taken.
 exec 8>&-
 
-# The command has its own mounts and processes, which end with it. What is mounted last may lie in /tmp. The shell stays:
-# the first process has to wait for those that nobody else waits for.
-# The variables are those of the inner shell.
-# shellcheck disable=SC2016
-exec unshare --mount --pid --fork --kill-child bash -euc '
-root=$1 folder=$2 places=("${@:3:3}")
-cd "$root"
-for name in dev sys; do mount --rbind "/$name" "$name"; done
-mount -t proc proc proc
-for name in dev/shm run tmp; do mount -t tmpfs tmpfs "$name"; done
-for place in "${places[@]}"; do
-  mkdir -p "./$place"
-  mount --bind "$place" "./$place"
-done
-variables=(HOME="$HOME" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin)
-while read -r name; do
-  variables+=("$name=${!name}")
-done < <(compgen -e | grep -E "^(SPDL_|PIP_|SSL_CERT_|XDG_CACHE_HOME$|.*_proxy$)")
-chroot . /usr/bin/env -i -C "$folder" "${variables[@]}" "${@:6}" || exit
-' - "$root" "$PWD" "$bundle_root" "$bundle_cache" "${XDG_CACHE_HOME:-$HOME/.cache}/spdl" "$@"
+exec "$bundle_root/scripts/in_root.sh" "$root" "$@"

@@ -1,8 +1,8 @@
 """Write into docs/install.md which wheel serves which Python and machine, and how each was tested.
 
-`scripts/test_pythons.sh` records each run of the tests on a wheel in benchmarks/results/pythons.json, passed or not
-(`python scripts/pythons_page.py record ...`). `python scripts/pythons_page.py` writes the table. Commit page and
-record together; a test compares them.
+`scripts/test_pythons.sh` and `scripts/test_arm.sh` record each run of the tests on a wheel in
+benchmarks/results/pythons.json, passed or not (`python scripts/pythons_page.py record ...`). `python
+scripts/pythons_page.py` writes the table. Commit page and record together; a test compares them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,20 @@ class Cell(NamedTuple):
     wheel: str
     tested: str
 
+    @property
+    def key(self) -> str:
+        """The name of its runs in the record."""
+        return self.python if self.processor == "x86-64" else f"{self.python}, {self.processor}"
+
 
 _GLIBC = "glibc >= 2.28"
 _SOURCE = "none: pip builds from source"
 _NONE_RECORDED = "no run is recorded; `make test-pythons`"
+_ARM = "64-bit ARM"
+_BY_HAND = (
+    "By hand, emulated by qemu 7.2 on 3.13.5: imported, and resized pictures in five formats to the bytes of x86-64 "
+    "(2026-11-30)"
+)
 _RUN_3_14 = "all of `tests/pipeline`, 3,671 passed and 52 failed, most of these for want of the native part,"
 _ABI3 = (
     ". With a cp312-abi3 wheel of Debian 12's compiler and FFmpeg, not the released one: {} passed, parts of "
@@ -73,7 +83,10 @@ CELLS = [
     ),
     Cell("3.13t", "x86-64", _GLIBC, "cp313-cp313t", _NONE_RECORDED),
     Cell("3.14t and later", "x86-64", _GLIBC, _SOURCE, "no"),
-    Cell("all", "64-bit ARM", "glibc", _SOURCE, "the resize kernels, emulated; `scripts/neon_check.sh`"),
+    Cell("3.11", _ARM, _GLIBC, "cp311-cp311", "no; it was never built. `make test-arm`"),
+    Cell("3.13", _ARM, _GLIBC, "cp312-abi3", f"no run is recorded; `make test-arm`. {_BY_HAND}"),
+    Cell("3.12, 3.14, 3.15", _ARM, _GLIBC, "cp312-abi3", "no"),
+    Cell("3.13t", _ARM, _GLIBC, "cp313-cp313t", "no; it was never built"),
     Cell("all", "x86-64", "musl", _SOURCE, "no"),
 ]
 
@@ -88,7 +101,7 @@ def table(runs: dict[str, dict[str, Any]]) -> str:
     """Return the table, with the latest run of each Python."""
     lines = ["| Python | processor | C library | wheel | tested |", "| --- | --- | --- | --- | --- |"]
     for cell in CELLS:
-        run = runs.get(cell.python)
+        run = runs.get(cell.key)
         tested = cell.tested if run is None or cell.wheel == _SOURCE else _in_words(run)
         lines.append(f"| {' | '.join([*cell[:4], tested])} |")
     return "\n".join(lines) + "\n"
@@ -106,7 +119,7 @@ def record(version: str, facts: str, report: Path, command: str) -> None:
     """Add a run to the record, in the place of the last one of that Python.
 
     Args:
-        version: The Python, as the table names it.
+        version: The Python, as the table names it, with the processor if that is another than x86-64.
         facts: Its whole version and its C library, separated by a comma and a blank.
         report: What pytest has written with ``--junit-xml``.
         command: The command that ran it.

@@ -53,6 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rings")
     group.addoption("--ring", choices=["quick", "all", "long"], help="run the cases of this ring")
     group.addoption("--since", metavar="REVISION", help="quick ring: also the other cases of what changed since then")
+    group.addoption(
+        "--draw", action="append", default=[], metavar="PLACE=N", help="run one in N of the ring's cases there"
+    )
     group.addoption("--budget", type=float, default=300, metavar="SECONDS", help="CPU-seconds for the cases of --since")
 
 
@@ -69,6 +72,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             others = [item.nodeid for item in wanted if item.nodeid not in chosen]
             chosen |= within(others, costs, places, config.getoption("budget"))
         wanted = [item for item in wanted if item.nodeid in chosen]
+    for draw in config.getoption("draw"):
+        place, _, share = draw.rpartition("=")
+        wanted = [item for item in wanted if not _is_in(item.nodeid, place) or is_drawn(item.nodeid, int(share))]
     kept = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = wanted
@@ -100,6 +106,12 @@ def _draw(cases: list[str]) -> list[str]:
     # By their names' checksums: of a product of parameters, each n-th case would have few values of some. A new case
     # changes little.
     return sorted(cases, key=lambda case: zlib.crc32(case.encode()))[:MOST]
+
+
+def is_drawn(case: str, share: int) -> bool:
+    """Return whether a case is one of about one in ``share``, which are the same in each run."""
+    # Not the checksum by which the quick ring has chosen already.
+    return zlib.crc32(f"drawn {case}".encode()) % share == 0
 
 
 def _cheapest(cases: list[str], costs: dict[str, float]) -> str:

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Builds the wheel that brings all libraries along, for one Python, and prints where it lies.
-# Usage: scripts/bundle/wheel.sh PYTHON [FOLDER [PIP_OPTION...]]   (FOLDER: where the wheel goes, by default dist)
+# Usage: [ARCH=aarch64] scripts/bundle/wheel.sh PYTHON [FOLDER [PIP_OPTION...]]
+#   (ARCH: the machine it is for, by default this one; FOLDER: where the wheel goes, by default dist)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
 python=$("$bundle_scripts/python.sh" "${1:?usage: scripts/bundle/wheel.sh PYTHON [FOLDER]}")
 readonly python folder=${2:-$bundle_root/dist}
-readonly platform=manylinux_2_28_$(uname -m)
+machine=${ARCH:-$(uname -m)}
+readonly machine platform=manylinux_2_28_$machine
+readonly on=("$bundle_scripts/machine.sh" "$machine")
 
-prefix=$("$bundle_scripts/libraries.sh")
-tools=$("$bundle_scripts/tools.sh")
-unwinder=$("$bundle_scripts/unwinder.sh")
+prefix=$("${on[@]}" "$bundle_scripts/libraries.sh")
+tools=$("${on[@]}" "$bundle_scripts/tools.sh")
+unwinder=$("${on[@]}" "$bundle_scripts/unwinder.sh")
 tag=$("$python" -c 'import platform, sys, sysconfig as s
 print(platform.python_version() + ("t" if s.get_config_var("Py_GIL_DISABLED") else ""), s.get_path("include"))')
 include=${tag#* } tag=${tag%% *}
@@ -18,7 +21,9 @@ include=${tag#* } tag=${tag%% *}
 
 # An environment to build in, hashes checked.
 readonly environment=$bundle_cache/build-$tag-$(printf %s "$python" | digest - "$bundle_scripts/build.txt")
-lock "build-$tag"
+if [[ ! -f $environment/complete ]]; then
+  lock "build-$tag"
+fi
 if [[ ! -f $environment/complete ]]; then
   rm -rf "$environment"
   logged "build-$tag" "$python" -m venv --without-pip "$environment"
@@ -26,21 +31,34 @@ if [[ ! -f $environment/complete ]]; then
     --only-binary :all: -r "$bundle_scripts/build.txt"
   touch "$environment/complete"
 fi
+# Wheels may be built side by side.
+exec 8>&-
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-"$bundle_scripts/all_notices.sh" "$environment/bin/python" "$scratch/notices"
+"${on[@]}" "$bundle_scripts/all_notices.sh" "$environment/bin/python" "$scratch/notices"
 
-say "building the wheel for Python $tag"
-export PATH=$environment/bin:$tools:$PATH CC=spdl-cc CXX=spdl-c++ LDFLAGS=$unwinder PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
-logged "wheel-$tag" "$tools/python" -m pip --python "$environment/bin/python" wheel --no-deps --no-build-isolation \
-  --wheel-dir "$scratch" -C build-dir="$bundle_root/build/bundle/${prefix##*/}/{wheel_tag}" \
-  -C cmake.define.SPDL_PICTURE_LIBRARIES="$prefix" -C cmake.define.SPDL_NOTICES="$scratch/notices" "${@:3}" "$bundle_root"
+say "building the wheel for Python $tag on $machine"
+if [[ $machine != "$(uname -m)" ]]; then
+  # The build asks these before this machine's Python. The headers of that serve as they are: Debian's pyconfig.h for ARM
+  # differs from the one for x86-64 in nothing that an extension depends on.
+  suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+  export _PYTHON_HOST_PLATFORM=linux-$machine SETUPTOOLS_EXT_SUFFIX=${suffix/$(uname -m)/$machine}
+fi
+variables=(PATH="$environment/bin:$tools:$PATH" CC=spdl-cc CXX=spdl-c++ LDFLAGS="$unwinder"
+  PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig")
+logged "wheel-$tag-$machine" "${on[@]}" env "${variables[@]}" "$tools/python" -m pip --python "$environment/bin/python" wheel \
+  --no-deps --no-build-isolation --wheel-dir "$scratch" \
+  -C build-dir="$bundle_root/build/bundle/${prefix##*/}/{wheel_tag}" -C cmake.define.SPDL_PICTURE_LIBRARIES="$prefix" \
+  -C cmake.define.SPDL_NOTICES="$scratch/notices" "${@:3}" "$bundle_root"
 mkdir -p "$folder"
-LD_LIBRARY_PATH=$prefix/lib logged "repair-$tag" "$tools/auditwheel" repair --plat "$platform" --only-plat \
+# auditwheel knows only the platforms of the machine that it runs on.
+auditwheel="import platform, sys; platform.machine = lambda: '$machine'
+from auditwheel.main import main; sys.exit(main())"
+LD_LIBRARY_PATH=$prefix/lib PATH=$tools:$PATH logged "repair-$tag-$machine" "$tools/python" -c "$auditwheel" repair --plat "$platform" --only-plat \
   --wheel-dir "$scratch/repaired" "$scratch"/spdl_turbo-*.whl
 wheels=("$scratch"/repaired/*.whl)
-logged "metadata-$tag" "$tools/python" -B "$bundle_scripts/metadata.py" "${wheels[@]}"
+logged "metadata-$tag-$machine" "$tools/python" -B "$bundle_scripts/metadata.py" "${wheels[@]}"
 mv "${wheels[@]}" "$folder/"
 printf '%s\n' "$folder/${wheels[0]##*/}"

@@ -35,6 +35,14 @@ def test_quick_ring_has_some_cases_of_a_test_that_has_many() -> None:
     assert len(chosen - rings.quick([*cases, "tests/a/test_a.py::test_many[new]"], {})) <= 1
 
 
+def test_draws_keep_a_share_that_is_the_same_each_time() -> None:
+    cases = [f"tests/a/test_a.py::test_many[{n}]" for n in range(1000)]
+    drawn = [case for case in cases if rings.is_drawn(case, 10)]
+    assert 70 < len(drawn) < 130
+    assert drawn == [case for case in cases if rings.is_drawn(case, 10)]
+    assert all(rings.is_drawn(case, 1) for case in cases)
+
+
 @pytest.mark.parametrize(("cost", "chosen"), [(0.29, True), (0.3, False)])
 def test_quick_ring_leaves_out_what_costs_too_much(cost: float, *, chosen: bool) -> None:
     assert ("f.py::test_b" in rings.quick(["f.py::test_a", "f.py::test_b"], {"f.py::test_b": cost})) is chosen

@@ -30,6 +30,7 @@ SYSTEM = {
     "libdl.so.2",
     "librt.so.1",
     "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
 }
 BUNDLED = {"libdav1d", "libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"}
 
@@ -210,7 +211,7 @@ def test_pip_need_not_compile_numpy(wheel: Path, metadata: PackageMetadata) -> N
 def test_the_tag_is_that_of_old_clusters_and_of_the_right_interpreters(wheel: Path, unpacked: Path) -> None:
     _, _, python, abi, platform = wheel.stem.split("-")
     assert (python, abi) in {("cp311", "cp311"), ("cp312", "abi3"), ("cp313", "cp313t")}
-    glibc = [tuple(map(int, found)) for found in re.findall(r"manylinux_(\d+)_(\d+)_x86_64", platform)]
+    glibc = [tuple(map(int, found)) for found in re.findall(r"manylinux_(\d+)_(\d+)_(?:x86_64|aarch64)", platform)]
     assert max(glibc) <= (2, 28)
     objects = list(unpacked.rglob("*.so*"))
     assert max(elf.newest_glibc(path) for path in objects) <= max(glibc)

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs a command in a system in a folder, with this checkout and the caches in their places, and mounts and processes of
+# its own, which end with it. If the root has a folder named host, this machine's files are there.
+# Usage, as root: scripts/in_root.sh ROOT COMMAND [ARGUMENT...]
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/bundle/places.sh"
+
+[[ $# -gt 1 ]] || fail "usage: scripts/in_root.sh ROOT COMMAND [ARGUMENT...]"
+
+# What is mounted last may lie in /tmp. The shell stays: the first process has to wait for those that nobody else waits for.
+# The variables are those of the inner shell.
+# shellcheck disable=SC2016
+exec unshare --mount --pid --fork --kill-child bash -euc '
+root=$1 folder=$2 places=("${@:3:3}")
+cd "$root"
+[[ ! -d host ]] || mount --rbind / host
+for name in dev sys; do mount --rbind "/$name" "$name"; done
+mount -t proc proc proc
+for name in dev/shm run tmp; do mount -t tmpfs tmpfs "$name"; done
+for place in "${places[@]}"; do
+  mkdir -p "./$place"
+  mount --bind "$place" "./$place"
+done
+if [[ -d host ]]; then
+  # What a command of this machine reads and writes there is seen on both sides.
+  mount --rbind tmp host/tmp
+fi
+variables=(HOME="$HOME" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin)
+while read -r name; do
+  variables+=("$name=${!name}")
+done < <(compgen -e | grep -E "^(SPDL_|PIP_|SSL_CERT_|XDG_CACHE_HOME$|.*_proxy$)")
+chroot . /usr/bin/env -i -C "$folder" "${variables[@]}" "${@:6}" || exit
+' - "$1" "$PWD" "$bundle_root" "$bundle_cache" "${XDG_CACHE_HOME:-$HOME/.cache}/spdl" "${@:2}"
