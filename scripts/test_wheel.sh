@@ -32,7 +32,7 @@ mkdir "$commands"
 for command in /usr/bin/* /bin/*; do
   case ${command##*/} in
     cc | c++ | gcc* | g++* | clang* | c89* | c99* | *-linux-gnu-g++* | *-linux-gnu-gcc* | cmake | ninja | make | nasm) ;;
-    *) [[ -e $commands/${command##*/} ]] || ln -s "$command" "$commands/" ;;
+    *) [[ -L $commands/${command##*/} ]] || ln -s "$command" "$commands/" ;;
   esac
 done
 
