@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a wheel in an empty Debian, where nothing but Python is, and runs the README's first program there.
+# Installs a wheel in an empty Debian, where nothing but Python is, and runs the README's programs there as they are
+# written: first that of one's own functions, with numpy alone, then those of the loaders, with PyTorch, which is fetched.
 # Usage, as root: scripts/empty_root.sh WHEEL [SUITE]
 #   (SUITE: a Debian whose python3 fits the wheel, by default bookworm, which has 3.11. Debian: apt-get install debootstrap)
 set -euo pipefail
@@ -27,16 +28,23 @@ cp -a "$photos" "$root/work/photos/all"
 cp "$wheel" "$root/work/wheels/"
 # All that it depends on. The root has no network.
 version=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-python3 -m pip download --quiet --no-deps --only-binary :all: --python-version "$version" --dest "$root/work/wheels" numpy
-awk '/^```python$/ { inside = 1; next } /^```$/ && inside { exit } inside' README.md >"$root/work/first.py"
+# Of PyTorch the build for CPUs, which pip finds there if no setting of this machine says otherwise.
+python3 -m pip download --quiet --only-binary :all: --python-version "$version" --dest "$root/work/wheels" \
+  --extra-index-url https://download.pytorch.org/whl/cpu numpy "${TORCH:-torch==2.13.0+cpu}"
+awk -v folder="$root/work" '/^```python$/ { number++; inside = 1; next } /^```$/ { inside = 0 }
+  inside { print > (folder "/" number ".py") }' README.md
+printf 'print(tuple(images.shape), images.dtype)\n' >>"$root/work/1.py"
 # The commands are those of the root.
 # shellcheck disable=SC2016
 chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root /bin/bash -euc '
 cd /work
 python3 -m venv env
-env/bin/pip --disable-pip-version-check install --quiet --no-index --find-links wheels spdl-turbo
-found=$(env/bin/python first.py)
-echo "$found"
-[[ $found == "(32, 224, 224, 3) uint8" ]]
-'
+install() { env/bin/pip --disable-pip-version-check install --quiet --no-index --find-links wheels "$@"; }
+install spdl-turbo
+env/bin/python 2.py
+install "spdl-turbo[torch]"
+env/bin/python 1.py
+env/bin/python 3.py
+' | tee "$root/said"
+diff <(tail -n 1 "$root/said") <(printf '(%d, 3, 224, 224) torch.float32\n' 32) || exit 1
 printf 'it runs in an empty %s with Python %s\n' "$suite" "$version"

@@ -168,7 +168,7 @@ class TestRepeatSource:
     def test_a_source_that_does_not_start_anew(self) -> None:
         items = repeat_source(iter("ab"))
         assert [next(items), next(items)] == ["a", "b"]
-        with pytest.raises(ValueError, match=r"The pass 1 over str_\w*iterator gave nothing"):
+        with pytest.raises(ValueError, match=r"Pass 1 over str_\w*iterator gave nothing"):
             next(items)
 
     def test_mistakes(self) -> None:

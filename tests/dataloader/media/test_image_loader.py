@@ -154,7 +154,9 @@ def test_the_errors_of_transforms_and_sources_say_where(photos: ImageFolder) -> 
 
     with pytest.raises(ZeroDivisionError) as raised:
         list(make(photos, transform=fail, on_error="skip"))
-    assert f"transforming sample 0, {photos[0].path!r}" in raised.value.__notes__[0]
+    given, where = raised.value.__notes__[:2]
+    assert given == "`transform` got a ndarray of uint8, (16, 16, 3)"
+    assert f"transforming sample 0, {photos[0].path!r}" in where
     with pytest.raises(TypeError, match="`batch_transform` returned None"):
         list(make(photos, batch_transform=lambda batch: None))
 
