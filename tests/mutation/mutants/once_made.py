@@ -55,20 +55,6 @@ ONCE_MADE = (
         ("TestFaults::test_an_aggregate_loses_no_batch_to_a_hook",),
     ),
     Mutant(
-        "an iterator of the user's is pulled under the lock",
-        "Source._take_first",
-        "self.built_in = type(self.iterable) in _SEQUENCES",
-        "self.built_in = True",
-        ("test_the_end_of_a_list_that_only_its_iterator_holds_drops_the_items_without_the_lock",),
-    ),
-    Mutant(
-        "a list is not iterated again",
-        "Source.end_epoch",
-        "        self.built_in = False\n",
-        "",
-        ("test_continuous.py",),
-    ),
-    Mutant(
         "an epoch that was flushed in an earlier run is flushed again",
         "AggregateNode._flush_epoch",
         "if history.leftover.epoch > history.epoch:",

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _SAMPLED = 16
 
 _SEQUENCES = (list, tuple, range, str, bytes)
-# What an iterator of these gives at its end.
-_NOTHING = object()
 
 
 class SourceIdentity:
@@ -108,7 +106,6 @@ class Source:
 
     __slots__ = (
         "again",
-        "built_in",
         "closing",
         "column",
         "continuous",
@@ -172,8 +169,6 @@ class Source:
         # If True, it is iterated again and again, and each pass is an epoch.
         self.continuous = continuous
         self.iterator: Any = None
-        # Whether it is that of a built-in sequence, which outlives it: so its end drops no items either.
-        self.built_in = False
         # The destination of its items: the channel in front of the first stage, or the sink if there is no stage.
         self.output = Channel()
         self.next_stage: Node | None = None
@@ -321,20 +316,13 @@ class Source:
 
     # ---- pulling ----
 
-    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901, PLR0912 - one step after the other.
+    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
         """Pull one item, and return its root; None if there is no item, or it is no longer wanted.
 
         Called and returns with the lock held, which it releases in the meantime. The item is left in ``hand``, an empty
         list: nothing else may keep it alive.
         """
         engine, counters = self.engine, self.counters
-        if self.built_in:
-            # It is pulled under the lock, and not timed: that runs no user code and returns at once. The end is found
-            # below.
-            item = next(self.iterator, _NOTHING)
-            if item is not _NOTHING:
-                hand.append(item)
-                return self._pulled_at_once()
         self.pulling = True
         begin = perf_counter()
         if counters.emitted >= counters.sample_at:
@@ -380,17 +368,6 @@ class Source:
             self._end_pass()
         return None
 
-    def _pulled_at_once(self) -> int:
-        counters = self.counters
-        if counters.emitted >= counters.sample_at:
-            self.note_wait(perf_counter())
-        self.pulled_at = perf_counter()
-        counters.emitted += 1
-        if self.takes_long:
-            # The first pull did.
-            self._note_pace()
-        return self.engine.lineage.admit(self.index)
-
     def _end_pass(self) -> None:
         self.finish_pass()
         if self.continuous:
@@ -407,7 +384,6 @@ class Source:
             # The rest of the earlier pass may have been empty.
             self.again = None
             self.iterator = _iterate(self.iterable)
-            self.built_in = type(self.iterable) in _SEQUENCES
         # Making the iterator may have taken long.
         if not self.engine.stopping:
             hand.append(next(self.iterator))
@@ -483,7 +459,6 @@ class Source:
         self.pass_began_at = position
         # Its finalizer is the user's, so it is dropped without the lock.
         self.engine.drops.append(self.iterator)
-        self.built_in = False
         self.iterator = None
         if self.is_wanted() and self.unread:
             if self.next_stage is None:
