@@ -236,6 +236,11 @@ class _Share(Group):
     def consumed(self) -> None:
         self.merge.look_again()
 
+    def take(self) -> list[Any]:
+        """Return the elements that have arrived, and forget them: the lineage may know the origin for long."""
+        values, self.values = self.values, []
+        return values
+
 
 class _BatchRouting(Routing):
     """The common part of both kinds of router that split batches."""
@@ -464,7 +469,7 @@ class BatchMergeNode(MergeNode):
 
     def _put_together(self, batch: Group, shares: list[_Share]) -> None:
         self.counters.completed += 1
-        values = [value for share in shares for value in share.values]
+        values = [value for share in shares for value in share.take()]
         if values:
             self.counters.emitted += 1
             self.engine.emit(self, (batch, values))
@@ -479,14 +484,16 @@ class BatchMergeNode(MergeNode):
 
     def end_input(self) -> bool:
         # The remaining batches miss a share, because its path was cancelled.
-        self.engine.drops.extend(self.batches)
-        self.batches.clear()
+        self.engine.drops.extend(self._take_batches())
         return True
 
     def discard(self) -> list[Any]:
-        dropped = [*super().discard(), *self.batches]
+        return [*super().discard(), *self._take_batches()]
+
+    def _take_batches(self) -> list[Any]:
+        taken = [share.take() for entry in self.batches if entry is not None for share in entry[1]]
         self.batches.clear()
-        return dropped
+        return taken
 
 
 def _stages_between(router: Node, end: Node | Source) -> list[Node]:
