@@ -8,21 +8,21 @@ from typing import Any
 from outcome import figures
 from usage import cpu_seconds
 
-TURNS = 20_000
-"""Turns of a loop: about a millisecond."""
+TURNS = 20
+"""Turns of a loop in a microsecond, about."""
 
 
-def compute(item: int) -> int:
-    """Compute for about a millisecond, and return the item."""
-    total = 0
-    for turn in range(TURNS):
-        total += turn & 7
-    return item if total else -1
-
-
-def pipeline(*, items: int, threads: int) -> dict[str, float]:
-    """Run the op in a single stage, with a concurrency of the number of threads."""
+def pipeline(*, items: int, threads: int, microseconds: int = 1000) -> dict[str, float]:
+    """Run an op of about that many microseconds in a single stage, with a concurrency of the number of threads."""
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as in the other works.
+
+    turns = TURNS * microseconds
+
+    def compute(item: int) -> int:
+        total = 0
+        for turn in range(turns):
+            total += turn & 7
+        return item if total else -1
 
     builder: Any = PipelineBuilder().add_source(range(items)).pipe(compute, concurrency=threads)
     built = builder.add_sink(10).build(num_threads=threads)
