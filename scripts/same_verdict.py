@@ -1,6 +1,7 @@
 """Run `make test` again and again on a machine that is kept busy, and record whether any run was red.
 
-One run has two busy loops on each core beside it, the next is under `nice` with one core taken away.
+One run has two busy loops on each core beside it, the next is under `nice` with one core taken away. On a machine that
+other work keeps as busy, `--loops 0` leaves the loops out; the record has the load average.
 """
 
 from __future__ import annotations
@@ -31,24 +32,31 @@ class _World(NamedTuple):
 # What the ledger of costs and skips finds is told behind the failures.
 _LEDGER = re.compile(r"CPU-seconds, and its ring expects|were skipped for a reason")
 MAKE = ["make", "--no-print-directory", "test"]
-WORLDS = (
-    _World("two busy loops on each core", 2 * len(CORES), CORES, MAKE),
-    _World("nice, one core less", 0, CORES[1:] or CORES, ["nice", *MAKE]),
-)
+
+
+def _worlds(loops: int) -> dict[str, _World]:
+    beside = f"{loops} busy loops on each core" if loops else "other work"
+    return {
+        "busy": _World(beside, loops * len(CORES), CORES, MAKE),
+        "nice": _World("nice, one core less", 0, CORES[1:] or CORES, ["nice", *MAKE]),
+    }
 
 
 def main() -> int:
     """Run and record. Return the exit status: 1 if a run was red."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="how many runs of each kind (default: %(default)s)")
+    parser.add_argument("--only", choices=["busy", "nice"], help="one kind of run alone")
+    parser.add_argument("--loops", type=int, default=2, help="busy loops on each core (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the record to this file, or add to it")
     arguments = parser.parse_args()
     made = provenance()
+    worlds = [world for kind, world in _worlds(arguments.loops).items() if arguments.only in {None, kind}]
     # Twenty runs of each kind take hours, so a record is gone on with.
     runs = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
     status = 0
     for number in range(1, arguments.times + 1):
-        for world in WORLDS:
+        for world in worlds:
             runs.append({**_run(world), "provenance": made})
             status |= int(runs[-1]["status"] != 0)
             sys.stdout.write(f"{world.name}, {number} of {arguments.times}: {runs[-1]}\n")
@@ -74,6 +82,7 @@ def _run(world: _World) -> dict[str, object]:
         "beside": world.name,
         "status": done.returncode,
         "seconds": round(time.monotonic() - begin),
+        "load": round(os.getloadavg()[1], 1),
         "said": next((line for line in reversed(lines) if " passed" in line), "".join(lines[-1:])),
         "red": [line for line in lines if line.startswith(("FAILED ", "ERROR ")) or _LEDGER.search(line)],
     }
