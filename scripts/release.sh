@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Makes everything that a release consists of: a wheel for each Python, the source distribution, the sources of the bundled
-# libraries, a list of what is inside (SBOM), notes, and checksums. The wheel of 3.12 serves all later Pythons.
+# libraries, a list of what is inside (SBOM), notes, and checksums. The wheel of 3.12 serves all later Pythons. An x86-64
+# machine also makes the wheels for 64-bit ARM.
 # Usage: scripts/release.sh [FOLDER]   (by default dist; what an earlier run left there is replaced)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly folder=${1:-dist} wanted=(3.11 3.12 3.13t)
+machines=("$(uname -m)")
+[[ ${machines[0]} != x86_64 ]] || machines+=(aarch64)
 missing=()
 for version in "${wanted[@]}"; do
   [[ -n $(scripts/bundle/pythons.sh "$version" 2>/dev/null) ]] || missing+=("$version")
@@ -26,7 +29,9 @@ mkdir -p "$folder"
 rm -f "$folder"/spdl_turbo-* "$folder"/SHA256SUMS
 for version in "${wanted[@]}"; do
   line=$(scripts/bundle/pythons.sh "$version")
-  scripts/bundle/wheel.sh "${line#* }" "$(realpath "$folder")"
+  for machine in "${machines[@]}"; do
+    ARCH=$machine scripts/bundle/wheel.sh "${line#* }" "$(realpath "$folder")"
+  done
 done
 scripts/bundle/release_sources.sh "$(realpath "$folder")"
 python3 scripts/release_files.py "$folder"
