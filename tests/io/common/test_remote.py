@@ -20,6 +20,7 @@ from tests.io.file_server import FileServer, serving
 from tests.io.images import make_jpeg
 
 from spdl import io
+from spdl.pipeline import PipelineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,6 +174,17 @@ def test_a_batch_goes_on_without_those_that_fail(folder: Path, server: FileServe
     assert [failure.index for failure in raised.value.failures] == [1, 3]
     assert "none.jpg" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+def test_the_stage_that_loads_a_batch_counts_what_its_threads_read(folder: Path, server: FileServer) -> None:
+    def load(names: list[str]) -> int:
+        return len(io.to_numpy(io.load_image_batch([f"{server.url}/{name}" for name in names], **SIZE)))
+
+    # One of them is read by the stage's own thread.
+    batches = [["a.jpg"] * 3, ["a.jpg"]]
+    with PipelineBuilder().add_source(batches).pipe(load).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        assert list(pipeline) == [3, 1]
+    assert pipeline.statistics().stages[1].bytes_read == 4 * (folder / "a.jpg").stat().st_size == server.sent
 
 
 def test_media_batches_name_what_failed(folder: Path, server: FileServer) -> None:

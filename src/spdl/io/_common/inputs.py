@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
 from spdl._check import refuse, refuse_lost_slash, shown
+from spdl._counted import bytes_of_thread, note_read
 from spdl._processes import RenewedLock
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
@@ -61,7 +62,7 @@ def fetch(url: str) -> Any:
 def fetch_all(inputs: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
     """Return inputs with what URLs name in their place, read at the same time, and why some could not be read.
 
-    Those that could not be read are empty, by their index.
+    Those that could not be read are empty, by their index. The bytes count as read by the calling thread.
     """
     urls = [index for index, each in enumerate(inputs) if is_url(each)]
     if not urls:
@@ -76,13 +77,16 @@ def fetch_all(inputs: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
             content[index] = b""
             failed[index] = str(error)
 
+    def read_elsewhere(index: int) -> int:
+        read(index)
+        return bytes_of_thread()
+
     if len(urls) == 1:
         read(urls[0])
     else:
         with ThreadPoolExecutor(min(len(urls), _MOST_AT_ONCE), "spdl-fetch") as executor:
             try:
-                for _ in executor.map(read, urls):
-                    pass
+                note_read(sum(executor.map(read_elsewhere, urls)))
             except BaseException:
                 executor.shutdown(wait=False, cancel_futures=True)
                 raise
