@@ -179,7 +179,7 @@ def test_the_statistics_count_no_ends_of_epochs(stages: Any) -> None:
         assert (sink().num_completed, sink().num_emitted, sink().queue_size) == (0, 0, items)
         for _ in range(3):
             assert len(list(pipeline.get_iterator(timeout=10))) == 1
-        # While the sink is filled again, the counts may differ by what is moving: an item is counted before it is there.
+        # While the sink is filled again, the counts may differ by an item, which is counted before it is there.
         assert wait_until(lambda: rests(pipeline))
         assert sink().num_completed == 3
         assert all(0 <= stage.queue_fill <= 1 for stage in pipeline.statistics().stages)

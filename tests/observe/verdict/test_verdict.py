@@ -71,6 +71,15 @@ STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
 BLOCKING = (SourceWindow("src", busy=1.0, rate=0.0, oldest=30.0),)
 SHORT: dict[str, Any] = {"max_bytes": 4_000_000, "peak_bytes": 4_000_000, "short_of_bytes": 0.9}
 FOR_A_POOL = {"runs": 0.0, "waits_for_thread": 1.0, "waits": 0.0}
+READS = {
+    **FOR_A_POOL,
+    "concurrency": 2,
+    "cpu": 0.05,
+    "alone": 0.4,
+    "per_second": dataclasses.replace(STAGE.per_second, bytes_read=3 * 2**20),
+}
+# Other programs have the cores.
+CROWDED_OUT: dict[str, Any] = {"cores": 2.0, "cores_used": 0.3, "cores_waited_for": 1.7}
 CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 20.0}
 
 
@@ -439,6 +448,24 @@ class TestOtherProcesses:
         # Where an op takes its time and how long is known of processes only.
         assert decide(measures({**stage, "processes": 0}, cores_used=0.9)).kind != "pickling"
 
+    def test_how_long_items_are_on_their_way_is_told_also_where_ops_take_longer(self) -> None:
+        # Of the 100 ms in a slot.
+        stage = {**POOL, "rate": 20.0, "cpu": 0.9}
+        said = "Pickling it and its result, and waiting for that, takes 40 ms more."
+        assert said in decide(measures({**stage, "seconds": 0.06}, cores_used=0.9)).evidence
+        assert "ickling" not in decide(measures({**stage, "seconds": 0.09}, cores_used=0.9)).evidence
+
+    def test_ops_in_processes_beside_other_programs_may_wait_for_a_core(self) -> None:
+        stage = {**POOL, "rate": 20.0, "seconds": 0.06}
+        changes: dict[str, Any] = {"cores_used": 0.1, "cores_waited_for": 0.6}
+        verdict = decide(measures({**stage, "cpu": 0.2}, **changes))
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("unclear", {}, None)
+        assert "they wait for a disk, a lock or a core, 60 ms for each item. Pickling it" in verdict.evidence
+        # The stacks of other processes are not shown.
+        assert verdict.remedy == "Ask again when other programs leave it the cores."
+        # What hardly computes waits for no core.
+        assert decide(measures({**stage, "cpu": 0.01}, **changes)).kind == "I/O"
+
     def test_the_thread_that_takes_results_out_of_a_region_may_be_the_limit(self) -> None:
         stage = {**REGION, "occupancy": 0.1}
         verdict = decide(measures(stage, region="region(work)", region_cores=0.9))
@@ -533,9 +560,63 @@ class TestWhatIsGone:
 def test_what_is_unclear_of_a_running_program_is_seen_in_its_stacks() -> None:
     starved = {**IN_TURNS, "cpu": 0.1, "runs": 0.2, "alone": 0.9}
     verdict = decide(measures(starved, cores_used=0.4, cores_waited_for=1.2))
-    assert verdict.remedy == "`spdl stack` shows the line that each of them waits in. Watch for longer (`--seconds`)."
+    assert verdict.remedy.startswith("`spdl stack` shows the line that each of them waits in: ")
+    # Watching for longer tells no more.
+    assert verdict.remedy.endswith("it is a lock. Ask again when other programs leave it the cores.")
     gone = decide(measures(starved, cores_used=0.4, cores_waited_for=1.2, ending=TestWhatIsGone.ENDING))
     assert "`spdl stack`" not in gone.remedy
+
+
+class TestThreadsThatRead:
+    """An op waits for threads that read from a server for it, as those of `load_image_batch` do."""
+
+    def test_it_is_the_server_that_is_waited_for(self) -> None:
+        verdict = decide(measures(READS, SMALL, cores_used=0.2, cores_used_by_others=0.15))
+        assert (verdict.kind, verdict.stage, verdict.bound) == ("I/O", "work", None)
+        assert verdict.settings["concurrency"] > 2
+        assert "It reads 3 MiB a second from stores on other machines." in verdict.evidence
+
+    def test_a_lock_that_they_take_turns_at_is_named_as_elsewhere(self) -> None:
+        assert decide(measures({**READS, "alone": 0.9}, cores_used=0.2)).kind == "lock"
+
+    def test_threads_that_compute_for_it_are_the_limit_as_elsewhere(self) -> None:
+        verdict = decide(measures(READS, cores_used=7.9, cores_used_by_others=7.8))
+        assert (verdict.kind, verdict.bound) == ("CPU", 1.0)
+
+    def test_beside_other_programs_it_may_be_something_else(self) -> None:
+        changes: dict[str, Any] = {"cores": 2.0, "cores_used": 0.2, "cores_used_by_others": 0.1}
+        given = {**READS, "runs": 0.35, "waits_for_thread": 0.65}
+        verdict = decide(measures(given, cores_waited_for=2.5, **changes))
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("unclear", {}, None)
+        assert "they wait for a server, a lock, the GIL or a core" in verdict.evidence
+        assert "the threads that read" in verdict.remedy
+
+
+class TestShortOfCores:
+    """Other programs have the cores, and no stage is in use all the time."""
+
+    STAGES = (
+        {**IN_TURNS, "name": "decode", "occupancy": 0.6, "cpu": 0.06},
+        {**IN_TURNS, "name": "gamma", "occupancy": 0.5, "cpu": 0.25},
+    )
+
+    def test_the_stage_that_computes_most_is_named(self) -> None:
+        verdict = decide(measures(*self.STAGES, **CROWDED_OUT))
+        assert (verdict.kind, verdict.stage, verdict.settings, verdict.bound) == ("CPU", "gamma", {}, None)
+        assert "Other programs have the cores: 1.7 of its threads wait for one." in verdict.evidence
+        assert "some of them may hold the GIL" in verdict.evidence
+        assert "`spdl profile` says whether they do" in verdict.remedy
+
+    def test_nothing_is_said_of_the_gil_where_threads_do_not_wait_for_each_other(self) -> None:
+        verdict = decide(measures({**BESIDE, "cpu": 0.2, "waits": 0.0, "occupancy": 0.6}, **CROWDED_OUT))
+        assert (verdict.kind, verdict.stage, verdict.bound) == ("CPU", "work", 1.0)
+        assert "GIL" not in verdict.sentence()
+
+    def test_it_takes_a_loop_that_waits_and_ops_that_compute(self) -> None:
+        assert decide(measures(*self.STAGES, **{**CROWDED_OUT, "consumer_waits": 0.02})).kind == "none"
+        idle = decide(measures({"occupancy": 0.5}, **CROWDED_OUT))
+        assert idle.kind == "none"
+        assert idle.remedy.startswith("Ask again when other programs leave it the cores.")
 
 
 class TestWithoutLooks:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.loader_words import in_words_of_loader
-from spdl.observe._verdict.saturated import saturated, taken_out
+from spdl.observe._verdict.saturated import saturated, short_of_cores, taken_out
 from spdl.observe._verdict.verdict import (
     HARDLY_WAITS,
     Verdict,
-    cores_elsewhere,
     duration,
     gain_bound,
+    others_have_cores,
     percent,
     slots,
     watch_longer,
@@ -42,9 +42,6 @@ _HANGS_SECONDS = 2.0
 _HANGS_TIMES = 10
 # Beginnings of iterations that take this share of the time are looked at.
 _NOTABLE = 0.1
-# Other programs have the cores if this number of threads wait for one, while the process uses this share of the cores
-# that it may use and wants to.
-_CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 # Bytes are the limit if they are short for at least this share of the time.
 _MOSTLY_SHORT = 0.5
 # The recommendation goes this far beyond the present bytes in flight: results differ in size.
@@ -104,11 +101,9 @@ def _ended(window: Window) -> list[str]:
 
 
 def _cores_are_short(window: Window) -> list[str]:
-    # The process alone would use them.
-    used, waited = window.cores_used + cores_elsewhere(window), window.cores_waited_for
-    if waited >= _CORES_ARE_SHORT and used <= _NOT_ALL * min(window.cores, used + waited):
-        return [f"Other programs have the cores: {waited:.1f} of its threads wait for one."]
-    return []
+    if not others_have_cores(window):
+        return []
+    return [f"Other programs have the cores: {window.cores_waited_for:.1f} of its threads wait for one."]
 
 
 def _broken(window: Window) -> StageWindow | None:
@@ -150,6 +145,7 @@ def _decide(window: Window) -> Verdict:
         or saturated(window)
         or _short_of_bytes(window)
         or _gone(window)
+        or short_of_cores(window)
         or Verdict(
             "none",
             "",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.verdict import (
+    CORES_ARE_SHORT,
     HARDLY_WAITS,
     MOST_CONCURRENCY,
     OF_A_LOCK,
@@ -20,6 +21,7 @@ from spdl.observe._verdict.verdict import (
     gain_of_threads,
     in_use,
     in_words,
+    is_starved,
     limits_for,
     needed,
     percent,
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
 # process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
 # threads of a stage if just one computes at any moment.
 WAITS_FOR_OTHERS = 0.1
-# If other programs have the cores, and this number of threads wait for one, those that wait for the GIL are awake much
-# of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
+# If other programs have the cores, threads that wait for the GIL are awake much of the time, as they want a core to ask
+# for it again. And threads without it sleep now and then, as another one that
 # has no core holds a lock. The limit for the share of waiting threads lies between these two cases. If the process
 # waits for cores longer than it has them, both look alike: beside six busy loops for each core, threads of ops that
 # hold the GIL waited 29 to 61 % of the time for another one, and those of ops that release it 12 to 50 %.
-_CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
+_WAITS_WHERE_SHORT = 0.16
 # Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
 # shows them, and how long threads wait shows less, as they also wait between such ops.
 _SWITCH = 0.005
@@ -145,15 +147,10 @@ def _computing(stage: StageWindow) -> float:
     return stage.cpu * stage.occupancy * stage.concurrency
 
 
-def is_starved(window: Window) -> bool:
-    """Return whether the process is so short of cores that waits of its threads for each other say nothing."""
-    return window.cores_waited_for >= max(_CORES_ARE_SHORT, window.cores_used)
-
-
 def holds_gil(window: Window, stage: StageWindow) -> bool:
     if is_starved(window):
         return False
-    is_short = window.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
+    is_short = window.cores_waited_for >= CORES_ARE_SHORT and stage.concurrency > 1
     short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
     least = short * (1 - 1 / stage.concurrency) if is_short else WAITS_FOR_OTHERS
     if not window.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
@@ -184,7 +181,7 @@ def _take_turns(window: Window) -> list[StageWindow]:
     """
     computing = [stage for stage in window.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
     at_once = sum(_at_once(stage) for stage in window.stages if stage.served_by == "threads")
-    if window.cores_waited_for >= _CORES_ARE_SHORT:
+    if window.cores_waited_for >= CORES_ARE_SHORT:
         return []
     used = window.cores_used + window.cores_waited_for
     in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and window.busy_threads >= at_once + _OTHERS_WAIT
@@ -208,7 +205,9 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
     waits = f"{busy}, and threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time"
     # Even if other programs have the cores, the ops wait for threads that want to compute.
     want = window.cores_used + window.cores_waited_for
-    if want >= _SOME_OF_A_CORE and window.cores_used_by_others >= window.cores_used / 2:
+    # Threads that read from a server compute a little, too.
+    least = max(window.cores_used / 2, _SOME_OF_A_CORE if stage.per_second.bytes_read else 0.0)
+    if want >= _SOME_OF_A_CORE and window.cores_used_by_others >= least:
         return _others_compute(window, stage, f"{waits}. An item takes {takes}.")
     if stage.concurrency == 1 or is_starved(window):
         return None
@@ -219,6 +218,9 @@ def waits_for_threads(window: Window, stage: StageWindow, busy: str) -> Verdict 
             f"{waits}, while one at a time proceeds: they take turns at a lock. An item takes {takes}.",
             AT_A_LOCK,
         )
+    if stage.per_second.bytes_read:
+        # What other threads read for it is known, and that they wait for a server.
+        return None
     return Verdict(
         "I/O",
         stage.name,
@@ -250,7 +252,7 @@ def gil_in_question(window: Window, stage: StageWindow, *, finds_core: bool) -> 
     if not window.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
         return ""
     waits = percent(stage.waits_for_thread)
-    if window.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
+    if window.cores_waited_for >= CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
         return f"Its threads wait for a core, but {waits} of their time for each other: some of them may hold the GIL."
     if finds_core and stage.waits_for_thread >= WAITS_FOR_OTHERS:
         return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
@@ -262,6 +264,8 @@ _FREE = 0.5
 # Items are on their way for at least this share of the time in a slot, while the process uses this much of a core, or
 # would if other programs left it one. Otherwise they wait in the executor, after items of another stage.
 _MOSTLY, _POOL_COMPUTES = 0.5, 0.5
+# From this share on it is spoken of, also where ops take more.
+_NOTABLY = 0.2
 # The thread that takes results out of a region's processes is in use all the time.
 _REGION_IS_FULL = 0.7
 
@@ -327,14 +331,28 @@ def waits_in_processes(window: Window, stage: StageWindow, kind: str, evidence: 
     )
 
 
-def on_the_way(window: Window, stage: StageWindow) -> Verdict | None:
+def _seconds_on_the_way(window: Window, stage: StageWindow) -> tuple[float, float]:
+    """Return how long an item has a slot, and how long of that it is on its way to a process and back; 0 if unknown."""
     computes = window.cores_used + window.cores_waited_for >= _POOL_COMPUTES
     if not (stage.processes and stage.rate and stage.seconds and computes):
-        return None
+        return 0.0, 0.0
     in_slot = stage.occupancy * stage.concurrency / stage.rate
     # With more slots than processes, items wait for one.
     in_process = stage.seconds * max(1.0, stage.concurrency / stage.processes)
-    if in_slot - in_process < _MOSTLY * in_slot:
+    return in_slot, max(0.0, in_slot - in_process)
+
+
+def _and_on_the_way(window: Window, stage: StageWindow) -> str:
+    """Return a remark on how long items are on their way, though that is not the limit; may be empty."""
+    in_slot, way = _seconds_on_the_way(window, stage)
+    if way < _NOTABLY * in_slot:
+        return ""
+    return f" Pickling it and its result, and waiting for that, takes {duration(way)} more." if way else ""
+
+
+def on_the_way(window: Window, stage: StageWindow) -> Verdict | None:
+    in_slot, way = _seconds_on_the_way(window, stage)
+    if not way or way < _MOSTLY * in_slot:
         return None
     here = f": this process does it under the GIL, and uses {window.cores_used:.1f} cores"
     if stage.arguments is not None:
@@ -437,17 +455,25 @@ def _ops_are_the_limit(window: Window, stage: StageWindow) -> Verdict:
         return _more_slots(window, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
     one = stage.concurrency == 1 and not stage.pool
     computes = f"{busy}, and {'computes' if one else 'compute'} for {percent(stage.cpu)} of it"
-    takes = f"{duration(stage.seconds)} for each {_unit(stage, 'item')}."
+    takes = f"{duration(stage.seconds)} for each {_unit(stage, 'item')}.{_and_on_the_way(window, stage)}{_reads(stage)}"
     if _is_computing(window, stage):
         return _computes(window, stage, f"{computes}: {takes}")
     return _waits(window, stage, f"{computes}: {'it waits' if one else 'they wait'}", takes)
 
 
+def _reads(stage: StageWindow) -> str:
+    read = stage.per_second.bytes_read
+    return f" It reads {read / 2**20:.3g} MiB a second from stores on other machines." if read else ""
+
+
 def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdict:
     if _may_wait_for_others(window, stage):
-        what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
-        running = window.looked and not window.profiled and window.ending is None
-        shows = "`spdl stack` shows the line that each of them waits in. " if running else ""
+        first = "a server" if stage.per_second.bytes_read else "a disk"
+        gil = ", the GIL" if window.gil and not stage.processes else ""
+        what = f"for {first}, a lock{gil} or a core"
+        running = window.looked and not window.profiled and window.ending is None and not stage.processes
+        clue = _READS if stage.per_second.bytes_read else _AT_ONE_LINE
+        shows = f"`spdl stack` shows the line that each of them waits in{clue} " if running else ""
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", f"{shows}{watch_longer(window)}")
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
     if not unseen or stage.concurrency == 1 or stage.glimpsed == "I/O":
@@ -465,10 +491,15 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
 
 
 IF_IO = "If it is I/O: "
+_AT_ONE_LINE = ": if all but one wait in the same line, it is a lock."
+_READS = ", and the threads that read."
 
 
 def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
     """Return whether ops may wait for the GIL or a core, as far as counters show: something computes then."""
+    if stage.processes and window.looked:
+        # Nor do they get a core that other programs have.
+        return is_starved(window) and stage.cpu >= _HARDLY_COMPUTES
     if stage.served_by != "threads":
         return False
     if window.looked:
@@ -524,6 +555,9 @@ def _is_computing(window: Window, stage: StageWindow) -> bool:
     ):
         # More of them would find no core to compute on, whatever they wait for besides.
         return True
+    if stage.per_second.bytes_read and stage.waits_for_thread >= WAITS_MOSTLY:
+        # Its threads wait for others, which read.
+        return False
     # They would, if other programs did not have the cores.
     return stage.runs >= _COMPUTES / 2 and stage.cpu * (used + window.cores_waited_for) / used >= _COMPUTES
 
@@ -556,6 +590,18 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
             bound=sure,
         )
     return Verdict("CPU", stage.name, f"{evidence} {_uses(window)}", _COMPUTE_LESS, bound=1.0)
+
+
+def short_of_cores(window: Window) -> Verdict | None:
+    """Return that the process has too few cores, though no part is in use all the time: that slows all of them."""
+    stage = max(window.stages, key=_computing, default=None)
+    if stage is None or not _computing(stage) or not is_starved(window) or window.consumer_waits < HARDLY_WAITS:
+        return None
+    most = " Its ops compute most." if len(window.stages) > 1 else ""
+    evidence = f"No stage is in use all the time, but the process is short of cores.{most} {_uses(window)}"
+    if question := gil_in_question(window, stage, finds_core=False):
+        return Verdict("CPU", stage.name, f"{evidence} {question}", _about_gil(window))
+    return Verdict("CPU", stage.name, evidence, "Compute less for each item, or give it more cores.", bound=1.0)
 
 
 _COMPUTE_LESS = "Compute less for each item, or give it more cores: with so many ops at once they are all in use."

@@ -146,6 +146,23 @@ def cores_elsewhere(window: Window) -> float:
     return sum(stage.rate * stage.seconds * stage.cpu for stage in window.stages if stage.processes)
 
 
+CORES_ARE_SHORT = 0.5
+"""Cores are short if this number of threads of the process wait for one."""
+# Other programs have them while the process uses this share of the cores that it may use and wants to.
+_NOT_ALL = 0.75
+
+
+def others_have_cores(window: Window) -> bool:
+    # The process alone would use them.
+    used, waited = window.cores_used + cores_elsewhere(window), window.cores_waited_for
+    return waited >= CORES_ARE_SHORT and used <= _NOT_ALL * min(window.cores, used + waited)
+
+
+def is_starved(window: Window) -> bool:
+    """Return whether the process is so short of cores that waits of its threads for each other say nothing."""
+    return window.cores_waited_for >= max(CORES_ARE_SHORT, window.cores_used)
+
+
 def sure_gain(window: Window, gain: float) -> float | None:
     """Return a gain that takes more cores, or None if other programs may use too many of them.
 
@@ -189,7 +206,7 @@ def slots(stage: StageWindow) -> str:
 
 def in_use(stage: StageWindow) -> str:
     if stage.pool:
-        return f"The {stage.pool} workers of its executor are in use all the time, and items wait for them"
+        return f"The {stage.pool} workers of its executor are in use all the time while items wait for them"
     verb = "is" if stage.concurrency == 1 else "are"
     return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
 
@@ -199,6 +216,8 @@ def watch_longer(window: Window) -> str:
         return "Measure more items (`--num-inputs`), or on a machine that is less busy."
     if not window.looked and window.ending is None:
         return "`spdl why PID` looks at the threads, and says more."
+    if window.ending is None and others_have_cores(window):
+        return "Ask again when other programs leave it the cores."
     if window.ending is None:
         return "Watch for longer (`--seconds`)."
     if window.ending.state == "killed":
