@@ -141,6 +141,25 @@ def test_sounds_lie_where_the_stream_is(name: str, sampling: str) -> None:
             assert sampling != "start" or np.array_equal(batch.sound[0, :, :length], whole[:, :length])
 
 
+@pytest.mark.parametrize("name", ["mp3.mp3", "both.ts"])
+def test_a_part_at_the_start_of_a_window_begins_where_the_stream_does(name: str) -> None:
+    path = clip(name)
+    whole = np.asarray(load_audio(str(path)))
+    reader = AudioReader(path)
+    channels, rate, start = len(whole), reader.sample_rate, reader.start_time
+    assert start > 0
+    words = MediaList([(path, (0, 60), 0), (path, (start / 2, start + 0.25), 1), (path, (0, start / 2), 2)])
+    options = {"sample_rate": rate, "num_channels": channels, "seconds": 0.2, "sampling": "start"}
+    loader = make(words, 3, on_error="skip", **options)
+    (batch,) = loader
+    length = round(0.2 * rate)
+    assert batch.label.tolist() == [0, 1]
+    assert batch.length.tolist() == [length] * 2
+    assert all(np.array_equal(found, whole[:, :length]) for found in batch.sound)
+    np.testing.assert_allclose(batch.window, [[start, start + 0.2]] * 2)
+    assert [failure.index for failure in loader.failures] == [2]
+
+
 def test_a_window_is_bounded_by_the_end_of_the_sound(folder: AudioFolder) -> None:
     # It lasts one second and a half, less than the window.
     words = MediaList([(folder[4].path, (0.25, 9), 0)] * 20)

@@ -153,6 +153,22 @@ def test_clips_lie_where_the_stream_is(name: str, longer_sound: Path) -> None:
             np.testing.assert_allclose(batch.window.mean(1), (begin + end) / 2, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["h264.ts", "offset.ts"])
+def test_a_clip_at_the_start_of_a_window_begins_where_the_stream_does(name: str) -> None:
+    path = str(clip(name))
+    begin, _ = _stream(path)
+    assert begin > 0.2
+    windows = [(0, begin + 60), (begin - 0.1, begin + 60), (0, begin / 2)]
+    samples = MediaList([(path, window, label) for label, window in enumerate(windows)])
+    loader = make(samples, 3, sampling="start", on_error="skip")
+    (batch,) = loader
+    assert batch.label.tolist() == [0, 1]
+    assert batch.length.tolist() == [5, 5]
+    assert all((found == to_numpy(load([path], [None]).clips)[0]).all() for found in batch.clip)
+    np.testing.assert_allclose(batch.window[:, 0], begin, atol=1e-3)
+    assert [failure.index for failure in loader.failures] == [2]
+
+
 def _stream(path: str) -> tuple[float, float]:
     """Return when the first frame of a video is shown, and the end of the last one, as ffprobe says."""
     shown = run_ffprobe("-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path)

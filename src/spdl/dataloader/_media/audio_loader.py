@@ -14,7 +14,7 @@ from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
-from spdl.dataloader._media.windows import Sampling, Windows, find_fault
+from spdl.dataloader._media.windows import Loaded, Sampling, Windows, find_fault
 from spdl.io import load_audio_batch, to_numpy
 from spdl.source import EpochOrder
 
@@ -35,24 +35,27 @@ class SoundReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        windows = self._windows.choose(columns, epoch)
-        batch = load_audio_batch(
-            columns["media"],
-            sample_rate=self._sample_rate,
-            num_channels=self._num_channels,
-            num_frames=self._num_frames,
-            timestamps=windows,
-            num_threads=num_threads,
-            on_error="zero",
-        )
-        lengths = np.array(batch.lengths, np.int64)
+        def load(media: list[Any], windows: list[tuple[float, float]]) -> Loaded:
+            batch = load_audio_batch(
+                media,
+                sample_rate=self._sample_rate,
+                num_channels=self._num_channels,
+                num_frames=self._num_frames,
+                timestamps=windows,
+                num_threads=num_threads,
+                on_error="zero",
+            )
+            reasons = {failure.index: failure.reason for failure in batch.samples.failures}
+            return Loaded(to_numpy(batch.samples), np.array(batch.lengths, np.int64), self._num_frames, reasons)
+
+        loaded, windows = self._windows.load(columns, epoch, load)
         fields = {
-            "sound": to_numpy(batch.samples),
-            "length": lengths,
-            "mask": np.arange(self._num_frames) < lengths[:, None],
+            "sound": loaded.array,
+            "length": loaded.lengths,
+            "mask": np.arange(self._num_frames) < loaded.lengths[:, None],
             "window": np.array(windows, np.float64),
         }
-        return fields, [(failure.index, failure.reason) for failure in batch.samples.failures]
+        return fields, list(loaded.reasons.items())
 
 
 class AudioLoader(MediaLoader[SoundBatch]):
@@ -72,8 +75,8 @@ class AudioLoader(MediaLoader[SoundBatch]):
         num_channels: The channels to mix to.
         sampling: The place of the part in the sample's window, or in the whole file: ``"random"`` draws one in each
             epoch, ``"center"`` and ``"start"`` are always the same. The part always contains sound, whatever else the
-            file holds. To know where, the loader looks at all packets of a file once, unless it is ``"start"`` and the
-            sample has a window.
+            file holds. To know where, the loader looks at all packets of a file once, unless it is ``"start"`` and
+            there is sound from the start of the sample's window on.
         shuffle, order, seed, drop_last, even_batches, pad, output, device: As for `ImageLoader`.
         transform: Applied to each sound of a batch, a tensor or array (C, N) as the loop would get it: nothing changes
             its result. It may have a parameter for an `spdl.pipeline.ItemContext`, as for `ImageLoader`.

@@ -15,7 +15,7 @@ from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
-from spdl.dataloader._media.windows import Windows, find_fault
+from spdl.dataloader._media.windows import Loaded, Windows, find_fault
 from spdl.io import ImageOptions, load_video_batch, random_flip, to_numpy
 from spdl.source import EpochOrder
 
@@ -52,14 +52,36 @@ class ClipReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        options, indices, spread = self._options, columns["index"], self._windows is None
+        indices = columns["index"]
+
+        def load(media: list[Any], windows: Sequence[tuple[float, float] | None]) -> Loaded:
+            return self._load(media, windows, num_threads)
+
         windows: Sequence[tuple[float, float] | None]
         if self._windows is None:
             windows = columns.get("window") or [None] * len(indices)
+            loaded = load(columns["media"], windows)
         else:
-            windows = self._windows.choose(columns, epoch)
+            loaded, windows = self._windows.load(columns, epoch, load)
+        clips, lengths = loaded.array, loaded.lengths
+        if self._flip:
+            across = -1 if self._options.layout == "NCHW" else -2
+            flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=self._flip)
+            for place, flip in enumerate(flips):
+                if flip:
+                    clips[place] = np.flip(clips[place], across).copy()
+        fields = {
+            "clip": clips,
+            "length": lengths,
+            "mask": np.arange(self._num_frames) < lengths[:, None],
+            "window": np.array([(0.0, np.inf) if it is None else it for it in windows], np.float64),
+        }
+        return fields, list(loaded.reasons.items())
+
+    def _load(self, media: list[Any], windows: Sequence[tuple[float, float] | None], num_threads: int) -> Loaded:
+        options, spread = self._options, self._windows is None
         batch = load_video_batch(
-            columns["media"],
+            media,
             num_frames=self._num_frames,
             width=options.width or 1,
             height=options.height or 1,
@@ -80,21 +102,8 @@ class ClipReader(MediaReader):
             num_threads=num_threads,
             on_error="zero",
         )
-        clips = to_numpy(batch.clips)
-        if self._flip:
-            across = -1 if options.layout == "NCHW" else -2
-            flips = random_flip(indices, seed=self._seed, epoch=epoch, probability=self._flip)
-            for place, flip in enumerate(flips):
-                if flip:
-                    clips[place] = np.flip(clips[place], across).copy()
-        reasons = [(failure.index, failure.reason) for failure in batch.clips.failures]
-        fields = {
-            "clip": clips,
-            "length": np.array(batch.lengths, np.int64),
-            "mask": batch.mask,
-            "window": np.array([(0.0, np.inf) if it is None else it for it in windows], np.float64),
-        }
-        return fields, reasons
+        reasons = {failure.index: failure.reason for failure in batch.clips.failures}
+        return Loaded(to_numpy(batch.clips), np.array(batch.lengths, np.int64), self._num_frames, reasons)
 
     def convert(
         self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int, *, alone: bool
@@ -126,8 +135,8 @@ class ClipLoader(MediaLoader[ClipBatch]):
         sampling: The place of the clip in the sample's window, or in the whole video: ``"random"`` draws one in each
             epoch, ``"center"`` and ``"start"`` are always the same, and ``"spread"`` takes pictures at equal distances
             all over it, whatever `fps` is. The clip always contains pictures, whatever else the file holds. To know
-            where, the loader looks at all packets of a file once, unless it is ``"spread"``, or ``"start"`` and the
-            sample has a window.
+            where, the loader looks at all packets of a file once, unless it is ``"spread"``, or ``"start"`` and there
+            are pictures from the start of the sample's window on.
         flip: The probability that a clip is mirrored left to right.
         mode, interpolation, dtype, mean, std: As for `ImageLoader`.
         layout: ``"NCHW"``, the default, makes clips (N, C, H, W), ``"NHWC"`` clips (N, H, W, C).

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from spdl._check import show
 from spdl._random_key import random_key
@@ -26,6 +28,18 @@ class Span(NamedTuple):
     end: float
 
 
+class Loaded(NamedTuple):
+    """The array of a batch, the length of each part, the most that one can have, and the reasons why parts failed."""
+
+    array: np.ndarray[Any, Any]
+    lengths: np.ndarray[Any, Any]
+    most: int
+    reasons: dict[int, str]
+
+
+Load: TypeAlias = Callable[[list[Any], "list[tuple[float, float]]"], Loaded]
+
+
 Sampling: TypeAlias = Literal["random", "center", "start"]
 
 
@@ -38,7 +52,8 @@ class Windows:
 
     The header does not tell where a stream is: it may be of another stream, or a guess. To find it takes a look at all
     packets of a file, without decoding them, so what was found for a path is remembered until the file changes. If a
-    part begins where the window does, it is not needed. Several threads call it at once.
+    part begins where the window does, it is needed only if the part turns out to be short: the stream may begin later.
+    Several threads call it at once.
     """
 
     def __init__(
@@ -55,6 +70,38 @@ class Windows:
         media, indices = columns["media"], columns["index"]
         windows = columns.get("window") or [None] * len(media)
         return [self._choose(*each, epoch) for each in zip(media, windows, indices, strict=True)]
+
+    def load(
+        self, columns: Mapping[str, list[Any]], epoch: int, load: Load
+    ) -> tuple[Loaded, list[tuple[float, float]]]:
+        """Choose parts and load them. Return these, and where they are."""
+        media = columns["media"]
+        parts = self.choose(columns, epoch)
+        loaded = load(media, parts)
+        if self._sampling == "start" and (late := self._find_late(columns, parts, loaded)):
+            again = load([media[place] for place in late], list(late.values()))
+            for number, (place, part) in enumerate(late.items()):
+                parts[place] = part
+                loaded.array[place] = again.array[number]
+                loaded.lengths[place] = again.lengths[number]
+                loaded.reasons.pop(place, None)
+                if number in again.reasons:
+                    loaded.reasons[place] = again.reasons[number]
+        return loaded, parts
+
+    def _find_late(
+        self, columns: Mapping[str, list[Any]], parts: Sequence[tuple[float, float]], loaded: Loaded
+    ) -> dict[int, tuple[float, float]]:
+        """Return where parts should be that begin before their stream does, by their places in the batch."""
+        late = {}
+        windows = columns.get("window") or [None] * len(parts)
+        for place, (window, (begin, end), length) in enumerate(zip(windows, parts, loaded.lengths, strict=True)):
+            if window is None or length >= loaded.most or end >= window[1]:
+                continue
+            span = self._find(columns["media"][place])
+            if span is not None and begin < span.begin < window[1]:
+                late[place] = span.begin, min(span.begin + self._seconds, window[1])
+        return late
 
     def _choose(self, media: Any, window: tuple[float, float] | None, index: int, epoch: int) -> tuple[float, float]:
         seconds = self._seconds
