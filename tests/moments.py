@@ -38,6 +38,9 @@ class AtMoments:
         if event == "opcode":
             operation = _operations(frame.f_code).get(frame.f_lasti, "")
             before = self._before.get(frame, "")
+            if operation.startswith("CALL") and before.startswith("LOAD_SPECIAL"):
+                # A lock is entered. No handler runs then, but on 3.14: https://github.com/python/cpython/issues/148874
+                operation = "ENTER"
             # Ones that are no more than a part of the next one.
             if operation not in ("CACHE", "PRECALL"):
                 self._before[frame] = operation

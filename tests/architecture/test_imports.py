@@ -121,6 +121,8 @@ _BELOW_ALL = {
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {
+    # In a wheel: `python -m spdl` runs the command.
+    ("spdl.__main__", "spdl.cli"),
     # An iterator names the type of the pipeline that it reads.
     ("spdl.pipeline._iterators", "spdl.pipeline._pipeline"),
     # A graph may have regions, whose workers run graphs themselves.

@@ -36,6 +36,8 @@ _CHOSEN = 0.15
 _LONGEST_WATCH = 3000
 # Alarms that are no further apart than this are due at the same time, in seconds.
 _SAME = 2e-5
+# Before, each event loop had its current task.
+_TASKS_ARE_OF_THREADS = sys.version_info >= (3, 14)
 
 
 class Fiber:
@@ -312,12 +314,17 @@ class Scheduler:
     def _switch(self, fiber: Fiber, following: Fiber) -> None:
         # What Python keeps for each thread of the system, and so for all fibers together.
         loop, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        task = asyncio.current_task(loop) if _TASKS_ARE_OF_THREADS and loop else None
+        if task:
+            asyncio.tasks._swap_current_task(loop, None)  # type: ignore[attr-defined]
         if self._record:
             self.schedule.append(f"{self.now - _BEGIN:.6f} {fiber.name} {_where()} -> {following.name}")
         self.current = following
         following.greenlet.switch()
         self.current = fiber
         asyncio._set_running_loop(loop)
+        if task:
+            asyncio.tasks._swap_current_task(loop, task)  # type: ignore[attr-defined]
         sys.set_asyncgen_hooks(*hooks)
 
     def fork(self) -> None:

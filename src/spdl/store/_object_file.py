@@ -53,13 +53,14 @@ class ObjectFile(io.RawIOBase):
         check_instance("store", store, Store, "a store, such as spdl.store.LocalStore")
         self._store = store
         self._path = check_str("path", path)
+        # A file that could not be opened is closed as well.
+        self._pieces: OrderedDict[int, memoryview] = OrderedDict()
         self._etag: str | None = None
         if isinstance(store, VersionedStore):
             self._size, self._etag = store.read_version(path, ([], []))[0][1:]
         else:
             self._size = store.size(path)
         self._place = 0
-        self._pieces: OrderedDict[int, memoryview] = OrderedDict()
         self._next = -1
         self._wanted = _FIRST
 

@@ -11,6 +11,8 @@ from tests.io.av.media import clip
 from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader
 from spdl.io import pad
 
+pytest.importorskip("torch", reason="needs PyTorch")
+
 PHOTO = b"P6 4 3 255 " + bytes(4 * 3 * 3)
 PAIRS: list[dict[str, Any]] = [
     {"image": PHOTO, "chosen": [1, 2, 3], "rejected": np.array([4], np.uint16)},

@@ -240,7 +240,7 @@ COUNTS = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 
 @given(counts=COUNTS, output=st.sampled_from(["numpy", "torch"]))
 def test_layouts_have_the_same_rows_whatever_is_in_a_batch(counts: list[int], output: str) -> None:
-    import torch  # noqa: PLC0415 - an optional dependency.
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     kind: Any = np.ndarray if output == "numpy" else torch.Tensor
     source = [
@@ -459,6 +459,7 @@ def test_fields_that_targets_does_not_mention_are_refused(changes: dict[str, Any
 
 
 def test_batches_with_targets_can_be_moved_and_pickled() -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
     source = [{"image": places(8, 8), "boxes": [[0, 0, 2, 2]], "tags": [1, 2]}]
     targets = {"boxes": Boxes(), "tags": Values()}
     (batch,) = make(source, targets=targets, output="torch", ragged={"tags": "offsets"})

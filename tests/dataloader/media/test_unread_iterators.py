@@ -13,6 +13,8 @@ from spdl.dataloader import ArrayLoader, ArrayRows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytest.importorskip("torch", reason="needs PyTorch")
+
 NUMBERS = np.arange(20)
 
 

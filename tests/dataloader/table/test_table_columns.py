@@ -18,6 +18,7 @@ from spdl.io import LoadError
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pytest.importorskip("pyarrow.compute", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+pytest.importorskip("torch", reason="needs PyTorch")
 
 
 def write(folder: Path, **columns: Any) -> Path:

@@ -23,6 +23,7 @@ from spdl.source import BlockShuffledOrder, ParquetFiles, ShuffledOrder
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+pytest.importorskip("torch", reason="needs PyTorch")
 
 # There may be more ranks than rows.
 pytestmark = pytest.mark.filterwarnings("ignore:Rank .* gets none of the")

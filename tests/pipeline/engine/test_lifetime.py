@@ -337,8 +337,10 @@ def test_a_thread_that_the_exit_ended_keeps_no_lock() -> None:
 def test_a_forked_child_is_told_to_build_its_own() -> None:
     done = run_python(
         """
-        import os
+        import os, warnings
         from spdl.pipeline import PipelineBuilder
+        # Newer Pythons warn of forks in processes that have threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
         pipeline = PipelineBuilder().add_source(range(10)).add_sink(1).build(num_threads=1)
         pipeline.start()
         if pid := os.fork():

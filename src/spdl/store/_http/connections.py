@@ -246,6 +246,9 @@ class Response(http.client.HTTPResponse):
             told[key] = value if told.get(key, value) == value else f"{told[key]}, {value}"
         return told
 
+    def flush(self) -> None:
+        """Do nothing: nothing is written. The garbage collector may have closed the reader below first."""
+
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]
         if not 0 <= size < _LONGEST_CHUNK:
