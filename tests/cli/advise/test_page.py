@@ -49,7 +49,7 @@ def test_photos_that_an_image_loader_loads(tmp_path: Path) -> None:
     photos = "64 of the job's photos as 224x224, float32"
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 25.0), turns("images", 100.0, reason=photos)))
     assert f"ImageLoader, 4 threads, {photos}, without the dataset's other work: 100 steps/s: 4.00x" in text
-    assert "None of what was tried is worth a change: the fastest is 1.00x as fast" in text
+    assert "With this dataset, nothing tried is worth a change: the fastest is 1.00x as fast" in text
     assert "in place of the dataset: tried, 4.00x (4.00x to 4.00x) as fast with these photos" in text
     uneven = turns("images", [20.0, 100.0, 100.0, 100.0], reason=photos)
     said = printed(tmp_path, 8.0, trial=trial(uneven))
@@ -69,10 +69,13 @@ def test_what_was_tried_is_told_with_the_lines_to_change(tmp_path: Path) -> None
 
 def test_no_line_changes_where_nothing_is_worth_it(tmp_path: Path) -> None:
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 26.0)))
-    assert "None of what was tried is worth a change: the fastest is 1.04x as fast (1.10x would be)." in text
+    assert "With this dataset, nothing tried is worth a change: the fastest is 1.04x as fast (1.10x would be)." in text
     assert "To switch" not in text
     said = printed(tmp_path, 8.0, trial=trial(turns("more", [20.0, 40.0, 40.0, 40.0])))
-    assert "None of what was tried is worth a change: the fastest is 1.60x as fast (but not in every turn)." in said
+    assert (
+        "With this dataset, nothing tried is worth a change: the fastest is 1.60x as fast (but not in every turn)."
+        in said
+    )
     said = printed(tmp_path, 8.0)
     assert "Nothing was tried, so the gain of a change is not known. It is the headspace at most." in said
     assert "Give DataLoader `num_workers=7`. Each is a process with memory of its own. Or try PyTorchDataLoader" in said
@@ -104,13 +107,15 @@ def test_threads_that_are_not_known_to_be_safe_are_told_with_the_reason(tmp_path
     ways = (turns("process", 26.0, reason=reason), turns("unproven thread", 50.0, reason=reason))
     text = printed(tmp_path, 8.0, trial=trial(*ways))
     assert "PyTorchDataLoader, 4 threads (not known to be safe): 50.0 steps/s" in text
-    assert (
-        'PyTorchDataLoader(..., workers="thread"): tried, 2.00x as fast. It keeps processes unless it is told' in text
-    )
-    assert "not known to be safe here: it shares a file. Make sure of that first." in text
+    assert 'PyTorchDataLoader(..., workers="thread"): tried, 2.00x as fast. Make sure first that threads may' in text
+    assert 'which is not known: it shares a file. Without workers="thread", its workers are processes.' in text
     assert 'and pass workers="thread" in line 2.' in text
     safe = printed(tmp_path, 8.0, trial=trial(turns("process", 50.0, reason=reason)))
     assert "2.00x as fast. Its workers are processes, as threads are not known to be safe: it shares a file." in safe
+    assert "If threads" not in safe
+    ways = (turns("process", 50.0, reason=reason), turns("unproven thread", 100.0, 16, reason=reason))
+    told = printed(tmp_path, 8.0, trial=trial(*ways))
+    assert 'If threads may share the dataset, pass workers="thread" and num_workers=16: tried, 4.00x as fast.' in told
 
 
 def test_more_workers_change_no_import(tmp_path: Path) -> None:
@@ -195,7 +200,7 @@ def test_a_step_that_is_faster_while_workers_rest_is_not_told_to_be_the_limit(tm
     alone: dict[str, Any] = {"ahead_steps": 8, "ahead": 0.64, "ahead_squares": 8 * 0.08**2}
     text = printed(tmp_path, 16.0, wait=0.6, step=11.4, period=12.0, periods=100, period_squares=1.44, **alone)
     assert "of 120 ms a step), but the step is 1.50x as fast while the workers rest." in text
-    assert "headspace 1.50x (measured on 8 steps whose batches were there before)" in text
+    assert "headspace 1.50x (measured on 8 steps whose batches were already there)" in text
     assert "A loader that needs less CPU time would gain from 1.05x to 1.50x" in text
 
 

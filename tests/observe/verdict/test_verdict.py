@@ -490,7 +490,8 @@ class TestOtherProcesses:
         changes: dict[str, Any] = {"cores_used": 0.1, "sources": (), "consumer_waits": 1.0}
         all_used = decide(measures(computing, cores=2.0, **changes))
         assert (all_used.kind, all_used.settings, all_used.bound) == ("CPU", {}, 1.0)
-        assert "With its 2 processes this one uses 2.1 of 2 cores" in all_used.evidence
+        # There are no more, though each was measured by itself.
+        assert "The program and its 2 workers use 2.0 of 2 cores." in all_used.evidence
         free = decide(measures(computing, cores=4.0, **changes))
         assert (free.kind, free.settings) == ("CPU", settings)
         assert free.bound == pytest.approx(4 / 2.1)

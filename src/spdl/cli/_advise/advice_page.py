@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._advise.judge import LEAST_STEPS, Costs, LoaderVerdict, TriedWay
+from spdl.cli._advise.judge import ALIKE, LEAST_STEPS, Costs, LoaderVerdict, TriedWay
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
 
@@ -142,7 +142,7 @@ def _evidence(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
         part = share(min(1.0, receiving / costs.wait)) if costs.wait else "none"
         yield f"  receiving   {milliseconds(receiving)} of CPU a batch in the loop's process: {part} of the waiting"
     how = (
-        f"measured on {several(loader.ahead_steps, 'step')} whose batches were there before"
+        f"measured on {several(loader.ahead_steps, 'step')} whose batches were already there"
         if verdict.headspace_measured
         else "estimated: the same steps without the waiting"
     )
@@ -259,7 +259,7 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         least = f"{ratio(WORTH)} would be" if fastest < WORTH else "to keep the workers may gain as much"
         if fastest >= WORTH and not any(way.is_faster for way in others if way.gain >= WORTH):
             least = "but not in every turn"
-        none = f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
+        none = f"With this dataset, nothing tried is worth a change: the fastest is {ratio(fastest)} as fast ({least})."
         # What waits gains from more workers than there are cores, and all ways may have had as many as the job.
         waits = verdict.limit.kind == "I/O" and all(way.workers <= loader.workers for way in others if way.gain)
         untried = waits or verdict.limit.kind in _UNTRIED
@@ -271,11 +271,23 @@ def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
         return f"Pass num_workers={best.workers}: {gain}."
     if best.what == "unproven thread":
         return (
-            f'PyTorchDataLoader(..., workers="thread"){workers}: {gain}. It keeps processes unless it is told, as '
-            f"threads are not known to be safe here: {reason}. Make sure of that first."
+            f'PyTorchDataLoader(..., workers="thread"){workers}: {gain}. Make sure first that threads may share the '
+            f'dataset, which is not known: {reason}. Without workers="thread", its workers are processes.'
         )
-    kind = "threads" if best.what == "thread" else f"processes, as threads are not known to be safe: {reason}"
-    return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
+    kind = "threads"
+    if best.what == "process":
+        kind = f"processes, as threads are not known to be safe: {reason}"
+    return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}.{_if_safe(verdict, best)}"
+
+
+def _if_safe(verdict: LoaderVerdict, best: TriedWay) -> str:
+    """Return a remark on threads that were faster than the processes that are recommended; may be empty."""
+    unproven = [way for way in verdict.tried if way.what == "unproven thread" and way.is_faster]
+    fastest = max(unproven, key=lambda way: way.gain, default=best)
+    if fastest.gain <= ALIKE * best.gain:
+        return ""
+    workers = f" and num_workers={fastest.workers}" if fastest.workers != best.workers else ""
+    return f' If threads may share the dataset, pass workers="thread"{workers}: tried, {_tried(fastest)} as fast.'
 
 
 def _of_photos(verdict: LoaderVerdict) -> Iterator[str]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline
 
 
+_KILLED = "For ten minutes after a process was killed, `spdl why PID` and `spdl stack PID` still show what it did last."
+
+
 def ps(options: argparse.Namespace) -> int:
     """List the pipelines of this user's processes, and remove the pages of processes that were killed long ago."""
     found = [_describe(pipeline) for pipeline in sorted(find_pipelines(), key=_place)]
@@ -33,7 +36,7 @@ def ps(options: argparse.Namespace) -> int:
         console.print(f"No process of yours on this machine runs a pipeline.{why_none()}")
         return 0
     killed = any(each["state"] == "killed" for each in found)
-    note = "`spdl why PID` and `spdl stack PID` answer for ten minutes after a process was killed." if killed else ""
+    note = _KILLED if killed else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
     table = Table("Pipelines", header, note=note, rare=("rank",), repeated=("pid", "pipeline"))
     commands = shortened([printable(each["command"]) for each in found], COMMAND_WIDTH)

@@ -117,7 +117,7 @@ def _pipeline_of(pid: int) -> ObservedPipeline:
     pipeline = next((each for each in pipelines if each.state() != "killed"), None)
     if pipeline is None:
         raise CommandError(
-            f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` tell what it did at last",
+            f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` show what it did last",
             exit_status=FAILED,
         )
     # In another container, another process may have that number here.

@@ -282,10 +282,12 @@ def computes_elsewhere(window: Window, stage: StageWindow, evidence: str) -> Ver
     free = window.cores - used - window.cores_waited_for
     processes = min(int(window.cores), math.floor(stage.processes + free / max(stage.cpu, 0.1) + 0.25))
     if free < _FREE or processes <= stage.processes:
+        # The parts were measured at different moments, so their sum may be more than there is.
+        all_used = min(used, window.cores)
         return Verdict(
             "CPU",
             stage.name,
-            f"{evidence} With its {stage.processes} processes this one uses {used:.1f} of {window.cores:g} cores.",
+            f"{evidence} The program and its {stage.processes} workers use {all_used:.1f} of {window.cores:g} cores.",
             "Compute less for each item, or give it more cores.",
             bound=1.0,
         )

@@ -298,16 +298,17 @@ def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[],
     several = now or cores
     yield {"what": "now", "workers": now, "reason": ""}, lambda: copied(loader, now)
     if ours is not None:
-        choice = copied(ours.like(loader), several).worker_choice
+        choice, many = copied(ours.like(loader), several).worker_choice, min(4 * several, _MOST_THREADS)
         known = {"what": choice.kind, "reason": choice.reason}
         # The choice does not depend on their sampler.
         chosen = ours.like(loader, workers=choice.kind)
         yield {**known, "workers": several}, lambda: copied(chosen, several)
-        if choice.kind == "thread" and 4 * several <= _MOST_THREADS:
-            yield {**known, "workers": 4 * several}, lambda: copied(chosen, 4 * several)
-        elif choice.kind == "process":
-            unproven = {"what": "unproven thread", "workers": several, "reason": choice.reason}
-            yield unproven, lambda: copied(ours.like(loader, workers="thread"), several)
+        threads = chosen
+        if choice.kind == "process":
+            known, threads = {**known, "what": "unproven thread"}, ours.like(loader, workers="thread")
+            yield {**known, "workers": several}, lambda: copied(threads, several)
+        if many > several:
+            yield {**known, "workers": many}, lambda: copied(threads, many)
     if now < cores:
         yield {"what": "more", "workers": cores, "reason": ""}, lambda: copied(loader, cores)
     photos = photos_in(copied(loader, 0)) if ours is not None else None
