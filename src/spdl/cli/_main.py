@@ -203,7 +203,8 @@ def _add_record(commands: _Commands) -> None:
         " events of each process are kept in memory and written when it ends, also by Ctrl-C or SIGTERM, which the"
         " program gets. The exit status is the program's, or 1 if the program succeeded but left no trace. A process"
         " that runs already is recorded for some seconds, or until Ctrl-C, with no preparation, and then continues as"
-        " before. The exit status is 0, or 1 if there is no trace.",
+        " before. If it has started several that run pipelines, as torchrun does, all are recorded at once, into one"
+        " file, which names the rank of each. The exit status is 0, or 1 if the trace of one is missing.",
         epilog="For example: spdl record -o trace.json.gz -- torchrun --nproc-per-node 2 train.py",
         usage="spdl record [-o FILE] -- PROGRAM ...\n       spdl record [-o FILE] [--seconds S] [--wait S] PID",
     )
@@ -214,7 +215,7 @@ def _add_record(commands: _Commands) -> None:
         nargs=argparse.REMAINDER,
         action=_ProgramOrProcess,
         metavar="PID or -- PROGRAM ...",
-        help="the process to record, or one that has started it; or the program to run",
+        help="the process to record, or one that has started what is recorded, such as torchrun; or the program to run",
     )
 
 

@@ -225,6 +225,58 @@ def test_a_child_of_a_process_that_was_recorded_sends_what_it_has_when_it_ends(t
     assert read(tmp_path / "second").processes
 
 
+# Two ranks of a job, and their launcher.
+RANKS = """
+import os, subprocess, sys
+rank = {rank!r}
+ranks = [subprocess.Popen([sys.executable, "-c", rank], env=os.environ | {{"RANK": str(each)}}) for each in range(2)]
+for each in ranks:
+    each.wait()
+"""
+RANK = """
+import itertools, time
+from spdl.pipeline import PipelineBuilder
+with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+    for _ in pipeline:
+        time.sleep(0.0002)
+"""
+
+
+def ranks_of(launcher: subprocess.Popen[bytes]) -> dict[str, int]:
+    """Return the processes of the ranks that a launcher has started, once their pipelines run."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+
+    def found() -> dict[str, int]:
+        pages = [page for child in children.read_text().split() for page in find_pipelines(int(child))]
+        return {page.head.ranks["RANK"]: page.head.pid for page in pages}
+
+    until(lambda: len(found()) == 2)
+    return found()
+
+
+def test_all_ranks_that_a_launcher_has_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def named(output: Path) -> dict[int, str]:
+        return read(output).processes
+
+    with running(RANKS.format(rank=RANK)) as launcher:
+        pids = ranks_of(launcher)
+        assert record(launcher.pid, "-o", tmp_path / "both", "--seconds", "0.1") == 0
+        said = capsys.readouterr().err
+        assert "recording 2 pipelines of 2 processes (-c " in said
+        assert f"wrote {tmp_path / 'both'} with rank 0 (pid {pids['0']}), rank 1 (pid {pids['1']});" in said
+        assert named(tmp_path / "both") == {pids["0"]: "-c, rank 0", pids["1"]: "-c, rank 1"}
+        assert {row.process for row in read(tmp_path / "both").rows.values()} == set(pids.values())
+
+        # One that cannot be recorded is named, and does not keep the others from it.
+        os.kill(pids["1"], signal.SIGSTOP)
+        until(lambda: " T " in Path(f"/proc/{pids['1']}/stat").read_text())
+        assert record(launcher.pid, "-o", tmp_path / "one", "--seconds", "0.1") == 1
+        said = capsys.readouterr().err
+        assert f"rank 1 (pid {pids['1']}) is not in the trace: process {pids['1']} is stopped" in said
+        assert named(tmp_path / "one") == {pids["0"]: "-c, rank 0"}
+        assert requests(pids["0"]) == requests(pids["1"]) == []
+
+
 HOLDS_THE_GIL = """
 import ctypes, shlex
 from spdl.pipeline import PipelineBuilder

@@ -35,6 +35,12 @@ def rank_of(pipeline: ObservedPipeline) -> str:
     return ranks.get("RANK", ranks.get("LOCAL_RANK", ""))
 
 
+def name_of(pipeline: ObservedPipeline) -> str:
+    """Return the name of a pipeline's process in a message: its rank, if it has one, and its number."""
+    rank, pid = rank_of(pipeline), pipeline.head.pid
+    return f"rank {rank} (pid {pid})" if rank else f"pid {pid}"
+
+
 def place_of(pipeline: ObservedPipeline) -> tuple[int, int, int]:
     """Return what the pipelines of a job are sorted by: the ranks in their order."""
     rank = rank_of(pipeline)
@@ -279,16 +285,6 @@ def of_one_job(pid: int | None) -> list[ObservedPipeline]:
         return running
     what = f"{len(jobs)} programs run pipelines"
     raise CommandError(f"{what}, so name a process of one, or what has started it: {_named(running)}")
-
-
-def only_process(pid: int, pipelines: Sequence[ObservedPipeline]) -> int:
-    """Return the process of the pipelines that a user has named by a process. There may be only one."""
-    pids = {pipeline.head.pid for pipeline in pipelines}
-    if len(pids) > 1:
-        raise CommandError(
-            f"{len(pids)} processes that {pid} has started run pipelines, so name one: {_named(pipelines)}"
-        )
-    return min(pids)
 
 
 def _named(pipelines: Sequence[ObservedPipeline]) -> str:

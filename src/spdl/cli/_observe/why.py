@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.cli._common.console import FAILED, CommandError, Console
 from spdl.cli._common.text import number, ratio
-from spdl.cli._observe.chosen import of_all_ranks, of_one_job, rank_of
+from spdl.cli._observe.chosen import name_of, of_all_ranks, of_one_job, rank_of
 from spdl.cli._observe.top import verdict_json, watch_all
 from spdl.observe import PageError, verdict, watch
 from spdl.observe._trace.ask import ProcessRequest, RecordingError
@@ -122,7 +122,7 @@ def why(options: argparse.Namespace) -> int:
         # Nobody has to be told which process it is who has named it, or has no other.
         is_known = pids == {options.pid} or (options.pid is None and len(pids) == 1)
         for pipeline, each in verdicts:
-            whose = "" if is_known else _process(pipeline)
+            whose = "" if is_known else name_of(pipeline)
             number = f"pipeline {pipeline.head.pipeline}" if len(verdicts) > len(pids) else ""
             prefix = ", ".join(filter(None, (whose, number)))
             console.print(f"{f'{prefix}: ' if prefix else ''}{_which(of[pipeline.path])}{each.sentence()}")
@@ -139,11 +139,6 @@ def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float) -> 
         raise CommandError(f"--try: {len(verdicts)} pipelines run. Name one: PID and --pipeline N, see `spdl ps`")
     ((pipeline, verdict),) = verdicts
     return try_remedy(pipeline, verdict, seconds)
-
-
-def _process(pipeline: ObservedPipeline) -> str:
-    rank, pid = rank_of(pipeline), pipeline.head.pid
-    return f"rank {rank} (pid {pid})" if rank else f"pid {pid}"
 
 
 def _which(watched: Watched) -> str:

@@ -6,18 +6,19 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self, TypeVar
 
 from spdl._files import replaced
 from spdl._trace_file import join_traces, trace_content
 from spdl.cli._common.console import BAD_INPUT, FAILED, CommandError, say
 from spdl.cli._common.machine import run_program
 from spdl.cli._common.text import several, shortened
-from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, only_process, pipelines_of
+from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, name_of, pipelines_of
 from spdl.observe._trace.ask import AskedAlreadyError, ProcessRequest, RecordingError
 from spdl.observe._trace.folder import SUFFIX
 from spdl.observe._trace.messages import MOST_SECONDS
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from spdl.observe import ObservedPipeline
+
+
+_T = TypeVar("_T")
 
 
 class UnwrittenError(CommandError):
@@ -74,58 +78,137 @@ _SECONDS, _WAIT = 5.0, 10.0
 
 
 def record_process(options: Namespace) -> int:
-    """Record a process for some seconds, or until Ctrl-C, and write the trace."""
-    pid: int = options.pid
+    """Record a process, or all that it has started, for some seconds, or until Ctrl-C, and write one trace."""
     seconds = _SECONDS if options.seconds is None else options.seconds
     wait = _WAIT if options.wait is None else options.wait
     if seconds > MOST_SECONDS:
         raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
     check_output(options.output)
-    pipeline = _pipeline_of(pid)
-    pid = pipeline.head.pid
-    try:
-        with ProcessRequest(pipeline.head, pipeline.path.parent) as request:
-            number = _begin(request, pipeline, seconds, wait)
-            (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
-            # Before it is said that Ctrl-C may be pressed.
-            with _interrupt_stops(request):
-                say(
-                    f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
-                    " Ctrl-C ends it earlier"
-                )
-                with writing(options.output) as content:
-                    only_latest = request.receive(content, seconds)
-    except AskedAlreadyError as error:
-        raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
-    except RecordingError as error:
-        raise CommandError(str(error), exit_status=FAILED) from error
-    if only_latest:
+    found = _to_ask(options.pid)
+    (command,) = shortened([command_of(found[0])], COMMAND_WIDTH)
+    with _Recordings(found) as recordings:
+        numbers = recordings.begin(seconds, wait)
+        # Before it is said that Ctrl-C may be pressed.
+        with _interrupt_stops(recordings.stop):
+            of = f"process {found[0].head.pid}"
+            if len(found) > 1:
+                of = several(len(recordings.pipelines), "process")
+            say(
+                f"recording {several(sum(numbers), 'pipeline')} of {of} ({command}) for {seconds:g} s;"
+                " Ctrl-C ends it earlier"
+            )
+            only_latest = recordings.receive(seconds)
+        with writing(options.output) as content:
+            join_traces(recordings.parts, content)
+    if any(only_latest):
         say(
-            f"more happened than is kept: the trace has the latest {only_latest:,} slices, and as many values of"
-            " counters. To see all, record for a shorter time"
+            f"more happened than is kept: the trace has the latest {max(only_latest):,} slices, and as many values of"
+            f" counters{'' if len(found) == 1 else ', of a process'}. To see all, record for a shorter time"
         )
-    say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
-    return 0
+    of = "" if len(found) == 1 else f" with {', '.join(map(name_of, recordings.pipelines))}"
+    say(f"wrote {options.output}{of}; open it at https://ui.perfetto.dev")
+    return 0 if len(recordings.pipelines) == len(found) else FAILED
 
 
-def _pipeline_of(pid: int) -> ObservedPipeline:
-    """Return a pipeline that can be asked: of a process, or else of the only one of those that it has started."""
+class _Recordings:
+    """Asks processes for their traces, all at once, as long as the block of a ``with`` statement runs.
+
+    Attributes:
+        pipelines: One of each process; of those that fail, only until then. If there is no other one, that is raised.
+        parts: The files with their traces, uncompressed.
+    """
+
+    def __init__(self, pipelines: Sequence[ObservedPipeline]) -> None:
+        self.pipelines = list(pipelines)
+        self.parts: list[Path] = []
+        self._requests: dict[int, ProcessRequest] = {}
+        self._given_up = threading.Event()
+        self._close = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._folder = Path(self._close.enter_context(tempfile.TemporaryDirectory(prefix="spdl-record-")))
+        self._threads = self._close.enter_context(ThreadPoolExecutor(len(self.pipelines)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._given_up.set()
+        self.stop()
+        self._close.close()
+
+    def begin(self, seconds: float, wait: float) -> list[int]:
+        """Have them record. Return with how many pipelines each does it."""
+
+        def ask(pipeline: ObservedPipeline) -> None:
+            _check_runs(pipeline)
+            request = ProcessRequest(pipeline.head, pipeline.path.parent)
+            self._requests[pipeline.head.pid] = self._close.enter_context(request)
+
+        def begin(pipeline: ObservedPipeline) -> int:
+            return _begin(self._requests[pipeline.head.pid], pipeline, seconds, wait, self._given_up)
+
+        self._each(ask)
+        return self._each(begin)
+
+    def receive(self, seconds: float) -> list[int]:
+        """Take their traces when they come. Return how many slices each keeps if there were more, or else 0."""
+
+        def receive(pipeline: ObservedPipeline) -> int:
+            pid = pipeline.head.pid
+            with (self._folder / f"{pid}").open("wb") as part:
+                return self._requests[pid].receive(part, seconds)
+
+        found = self._each(receive)
+        self.parts = [self._folder / f"{pipeline.head.pid}" for pipeline in self.pipelines]
+        return found
+
+    def stop(self) -> None:
+        """End the recording now. A signal handler may call it."""
+        for request in list(self._requests.values()):
+            request.stop()
+
+    def _each(self, do: Callable[[ObservedPipeline], _T]) -> list[_T]:
+        """Return the results of the processes, and say of each that fails why it is left out."""
+        under_way = [(pipeline, self._threads.submit(do, pipeline)) for pipeline in self.pipelines]
+        done, errors = list[tuple["ObservedPipeline", _T]](), list[CommandError]()
+        for pipeline, future in under_way:
+            try:
+                done.append((pipeline, future.result()))
+            except (RecordingError, CommandError) as error:
+                again = ": one trace at a time" if isinstance(error, AskedAlreadyError) else ""
+                errors.append(CommandError(f"{error}{again}", exit_status=FAILED))
+                if len(under_way) > 1:
+                    say(f"{name_of(pipeline)} is not in the trace: {errors[-1]}")
+        if not done:
+            raise errors[0]
+        self.pipelines = [pipeline for pipeline, _ in done]
+        return [result for _, result in done]
+
+
+def _to_ask(pid: int) -> list[ObservedPipeline]:
+    """Return a pipeline of each process that can be asked: of the one that is named, or else of all it has started."""
     if not pipelines_of(pid) and (why := _why_none(pid)):
         raise CommandError(why, exit_status=FAILED)
+    of_processes: dict[int, ObservedPipeline] = {}
     pipelines = chosen(pid)
-    pid = only_process(pid, pipelines)
-    pipeline = next((each for each in pipelines if each.state() != "killed"), None)
-    if pipeline is None:
+    for pipeline in pipelines:
+        if pipeline.state() != "killed":
+            of_processes.setdefault(pipeline.head.pid, pipeline)
+    if not of_processes:
+        pid = pipelines[0].head.pid
         raise CommandError(
             f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` show what it did last",
             exit_status=FAILED,
         )
+    return list(of_processes.values())
+
+
+def _check_runs(pipeline: ObservedPipeline) -> None:
     # In another container, another process may have that number here.
+    pid = pipeline.head.pid
     if pipeline.head.pid_namespace == pid_namespace() and is_stopped(pid):
         raise CommandError(
             f"process {pid} is stopped, by a signal or a debugger; `kill -CONT {pid}` lets it go on", exit_status=FAILED
         )
-    return pipeline
 
 
 def _why_none(pid: int) -> str:
@@ -147,10 +230,12 @@ def _why_none(pid: int) -> str:
     return ""
 
 
-def _begin(request: ProcessRequest, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
+def _begin(
+    request: ProcessRequest, pipeline: ObservedPipeline, seconds: float, wait: float, given_up: threading.Event
+) -> int:
     pid = pipeline.head.pid
     try:
-        return request.begin({"seconds": seconds}, within=wait, is_gone=lambda: _is_gone(pipeline))
+        return request.begin({"seconds": seconds}, within=wait, is_gone=lambda: given_up.is_set() or _is_gone(pipeline))
     except TimeoutError:
         raise CommandError(
             f"process {pid} has not answered within {wait:g} s: its pipelines do nothing. They hang, are all in long"
@@ -168,7 +253,7 @@ def _is_gone(pipeline: ObservedPipeline) -> bool:
 
 
 @contextmanager
-def _interrupt_stops(request: ProcessRequest) -> Iterator[None]:
+def _interrupt_stops(stop_all: Callable[[], None]) -> Iterator[None]:
     # The first Ctrl-C ends the recording, and what was recorded is written. The second one gives it up.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -176,7 +261,7 @@ def _interrupt_stops(request: ProcessRequest) -> Iterator[None]:
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        request.stop()
+        stop_all()
 
     previous = signal.signal(signal.SIGINT, stop)
     try:

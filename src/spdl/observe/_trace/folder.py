@@ -38,7 +38,9 @@ class _Trace:
         self._ways: dict[tuple[int, int], tuple[int, float]] = {}
 
     def all_events(self) -> Iterator[str]:
-        yield from self._events.of_process(program_name(command_words()))
+        rank = os.environ.get("RANK", os.environ.get("LOCAL_RANK"))
+        name = program_name(command_words())
+        yield from self._events.of_process(name if rank is None else f"{name}, rank {rank}")
         by_track: dict[int, list[Slice]] = defaultdict(list)
         for piece in self._recorder.slices():
             by_track[piece.track].append(piece)
