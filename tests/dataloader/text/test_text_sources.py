@@ -146,13 +146,15 @@ def test_text_loader_leaves_out_and_counts_what_cannot_be_read(tmp_path: Path) -
         assert (loader.statistics().tokens.failed_documents, loader.statistics().tokens.documents) == (2, 3)
 
 
-def test_text_loader_leaves_out_what_has_no_text(tmp_path: Path) -> None:
+def test_text_loader_leaves_out_what_has_no_text(caplog: pytest.LogCaptureFixture) -> None:
     records = [{"text": "ab"}, {"text": None}, {"title": "cd"}, 3, {"text": 3}]
     loader = alone(records, 1, length=4, on_error="skip")
     list(loader)
     reasons = [failure.reason for failure in loader.failures]
     assert [reason.partition(":")[0] for reason in reasons] == ["ValueError", "KeyError", "TypeError", "TypeError"]
     assert "a record with a field 'text', got 3" in reasons[2]
+    # The log has no name of a document without one.
+    assert "TextLoader, failure 1: sample 1 was left out: ValueError: " in caplog.text
 
 
 def test_text_loader_leaves_out_a_text_for_which_the_tokenizer_raises() -> None:

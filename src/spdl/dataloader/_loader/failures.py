@@ -140,8 +140,9 @@ class LoaderLog:
             known.add(failure.index)
             if is_new or (number > _LOGGED and not number & (number - 1)):
                 instead = "left out" if failure.replacement is None else f"replaced by sample {failure.replacement}"
-                text = "%s, failure %d: sample %d, %r, was %s: %s"
-                _LOG.warning(text, loader, number, failure.index, failure.path, instead, failure.reason)
+                name = "" if failure.path is None else f", {failure.path!r},"
+                text = "%s, failure %d: sample %d%s was %s: %s"
+                _LOG.warning(text, loader, number, failure.index, name, instead, failure.reason)
 
     def take_over(self, record: FailureRecord) -> None:
         self._record = record
