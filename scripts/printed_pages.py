@@ -39,17 +39,17 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Printed:
-    """An output on a page: the index of its program there, the command to run, and the name it is saved under."""
+    """An output on a page: the index of its program there, if any, the command, and the name it is saved under."""
 
     page: str
-    program: int
+    program: int | None
     command: tuple[str, ...] = ("python", "loading.py")
     file: str = "loading.py"
 
 
 PRINTED = {
     "concurrency": Printed("concurrency.md", 0),
-    "bench": Printed("measuring.md", 0, ("spdl", "bench", "images", "photos", "--no-peers", "--seconds", "3")),
+    "bench": Printed("measuring.md", None, ("spdl", "bench", "images", "photos", "--no-peers", "--seconds", "3")),
     "profile": Printed("my_loop_waits.md", 3, ("spdl", "profile", "loading:pipeline", "--num-inputs", "500")),
     "neighbours": Printed("noisy_neighbours.md", 0),
     "headspace": Printed("headspace.md", 0),
@@ -59,7 +59,9 @@ PRINTED = {
 
 
 def program(it: Printed) -> str:
-    """Return the program, as the page shows it."""
+    """Return the program, as the page shows it; nothing for a command that needs none."""
+    if it.program is None:
+        return ""
     found: str = PROGRAM.findall((DOCS / it.page).read_text(encoding="utf-8"))[it.program]
     return found
 
