@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command in a Debian for 64-bit ARM, whose programs qemu emulates, with this checkout and the caches in their
-# places. The Debian is made once for each suite and kept with the wheel's libraries until it is removed. Its ffmpeg and
-# ffprobe are this machine's own, so that clips which tests have made need not be made again, by emulation.
+# places. The Debian is made once for each suite and kept with the wheel's libraries until it is removed.
 # Usage, as root: scripts/arm_root.sh SUITE COMMAND [ARGUMENT...]   (bookworm has Python 3.11, trixie 3.13)
 #   e.g. scripts/arm_root.sh trixie python3 -c 'import platform; print(platform.machine())'
 set -euo pipefail
@@ -30,13 +29,6 @@ make_root() {
   cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"
   cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
   cp -L /etc/resolv.conf "$root/etc/"
-  local name
-  for name in ffmpeg ffprobe; do
-    # The variable is the script's own.
-    # shellcheck disable=SC2016
-    printf '#!/bin/sh\nexec /usr/sbin/chroot /host /usr/bin/env -C "$PWD" %s "$@"\n' $name >"$root/usr/local/bin/$name"
-    chmod +x "$root/usr/local/bin/$name"
-  done
   touch "$root/complete"
 }
 

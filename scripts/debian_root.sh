@@ -8,8 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/bundle/places.sh"
 
 [[ $# -gt 0 ]] || fail "usage: scripts/debian_root.sh COMMAND [ARGUMENT...]"
 # For each Python: what builds extensions, and makes environments. Then what tests call: compilers of stand-ins for
-# libraries, and encoders of clips.
-readonly packages=(python3.14-dev python3.14-venv python3.15-dev python3.15-venv ca-certificates gcc git libc6-dev ffmpeg)
+# libraries.
+readonly packages=(python3.14-dev python3.14-venv python3.15-dev python3.15-venv ca-certificates gcc git libc6-dev)
 root=$bundle_cache/debian-$(printf '%s\n' "${packages[@]}" | digest)
 readonly root
 
@@ -24,6 +24,7 @@ if [[ ! -f $root/complete ]]; then
   rm -rf --one-file-system "$root"
   logged debian-root debootstrap --variant=minbase sid "$root"
   cp -L /etc/resolv.conf "$root/etc/"
+  mkdir "$root/host"
   # A copy of the archive may be some days old.
   printf 'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\n' >"$root/etc/apt/apt.conf.d/99dates"
   logged debian-packages chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \

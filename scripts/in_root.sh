@@ -1,17 +1,29 @@
 #!/usr/bin/env bash
 # Runs a command in a system in a folder, with this checkout and the caches in their places, and mounts and processes of
-# its own, which end with it. If the root has a folder named host, this machine's files are there.
+# its own, which end with it. If the root has a folder named host, this machine's files are there, and its ffmpeg and
+# ffprobe are this machine's.
 # Usage, as root: scripts/in_root.sh ROOT COMMAND [ARGUMENT...]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/bundle/places.sh"
 
 [[ $# -gt 1 ]] || fail "usage: scripts/in_root.sh ROOT COMMAND [ARGUMENT...]"
+if [[ -d $1/host ]]; then
+  # Clips that tests have made need not be made again, by another version of the encoder or by emulation.
+  for name in ffmpeg ffprobe; do
+    # The variable is the script's own.
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nexec /usr/sbin/chroot /host /usr/bin/env -C "$PWD" %s "$@"\n' $name >"$1/usr/local/bin/$name"
+    chmod +x "$1/usr/local/bin/$name"
+  done
+fi
 
 # What is mounted last may lie in /tmp. The shell stays: the first process has to wait for those that nobody else waits for.
 # The variables are those of the inner shell.
 # shellcheck disable=SC2016
 exec unshare --mount --pid --fork --kill-child bash -euc '
 root=$1 folder=$2 places=("${@:3:3}")
+# Programs inside may have mounts of their own only below one.
+mount --bind "$root" "$root"
 cd "$root"
 [[ ! -d host ]] || mount --rbind / host
 for name in dev sys; do mount --rbind "/$name" "$name"; done

@@ -623,6 +623,7 @@ PacketPtr Container::read_packet() {
             check_last(*ahead_.back());
             break;
         }
+        cut_to_blocks(*packet, context());
         const bool sound = may_begin_sound(*packet, context());
         if (sound) {
             ahead_.swap(doubtful_);

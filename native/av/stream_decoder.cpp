@@ -318,6 +318,12 @@ bool begins_ac3_frame(std::uint64_t word) {
     return word >> 16 == kSync || word >> 16 == kSwapped;
 }
 
+// SoX and others count the byte that makes a chunk even as one of the sound. A parser of FFmpeg makes a packet of it;
+// without one, it is the end of the last packet.
+bool is_gsm(const AVCodecParameters& sound) {
+    return sound.codec_id == AV_CODEC_ID_GSM || sound.codec_id == AV_CODEC_ID_GSM_MS;
+}
+
 }  // namespace
 
 bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container) {
@@ -336,9 +342,14 @@ bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container) {
     if (format == "ac3" || format == "eac3") {
         return begins_ac3_frame(word);
     }
-    // SoX and others count the byte that makes a chunk even as one of the sound.
-    const bool gsm = sound.codec_id == AV_CODEC_ID_GSM || sound.codec_id == AV_CODEC_ID_GSM_MS;
-    return !gsm || packet.size >= sound.block_align;
+    return !is_gsm(sound) || packet.size >= sound.block_align;
+}
+
+void cut_to_blocks(AVPacket& packet, const AVFormatContext& container) {
+    const AVCodecParameters& sound = *container.streams[packet.stream_index]->codecpar;
+    if (is_gsm(sound) && sound.block_align > 0 && packet.size > sound.block_align) {
+        av_shrink_packet(&packet, packet.size - packet.size % sound.block_align);
+    }
 }
 
 bool is_inner_header(const AVPacket& packet, AVCodecID codec) {

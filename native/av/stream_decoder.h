@@ -69,6 +69,9 @@ VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_pt
 // synchronisation word do; in GSM, whole blocks. All others may.
 [[nodiscard]] bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container);
 
+// Cuts off what is no whole block at the end of a packet, if its codec has blocks that no parser has split.
+void cut_to_blocks(AVPacket& packet, const AVFormatContext& container);
+
 // Returns whether a packet is a header that FFmpeg hands on where another file begins within an Ogg file, and that no
 // decoder takes. Throws MediaError if that file cannot be decoded with what is known of the first.
 [[nodiscard]] bool is_inner_header(const AVPacket& packet, AVCodecID codec);

@@ -90,8 +90,11 @@ def test_a_missing_decoder_is_named_with_the_remedy() -> None:
 
 def test_an_error_may_repeat_bytes_that_are_no_text() -> None:
     data = encode(make_image(45, 31).convert("1"), "XBM").replace(b",0x", b",0x\xff", 1)
-    with pytest.raises(RuntimeError, match=r"cannot decode the image as xbm: .*Unexpected data at \?"):
+    with pytest.raises(RuntimeError) as raised:
         load_image(data, demux_config=demux_config("xbm_pipe"), decode_config=decode_config(backend="ffmpeg"))
+    if "FFmpeg has no decoder" in str(raised.value):
+        pytest.skip("not every FFmpeg has a decoder of it")
+    assert re.search(r"cannot decode the image as xbm: .*Unexpected data at \?", str(raised.value))
 
 
 def test_a_missing_demuxer_is_named_with_the_remedy() -> None:

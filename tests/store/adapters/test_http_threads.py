@@ -131,7 +131,7 @@ def test_an_interrupt_at_any_step_keeps_no_place(url: str) -> None:
 
     def interrupt(frame: Any, event: str, function: Any) -> None:
         nonlocal left
-        # Between these, Python calls no signal handlers, nor where a lock has been entered. (3.14 does: tests/moments.py)
+        # Between these, Python calls no handlers, nor where a lock was entered (3.14 does: see tests/moments.py)
         entered = event == "c_return" and function.__name__ == "__enter__"
         if event in ("call", "c_return") and not entered and "/spdl/store/" in frame.f_code.co_filename:
             left -= 1
