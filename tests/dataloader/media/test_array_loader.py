@@ -161,3 +161,64 @@ def test_mistakes_are_explained(options: dict[str, Any], error: type[Exception])
 def test_an_array_by_a_name_of_the_batch_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"rename '{name}'"):
         next(iter(make([make_npz(number, (3, 4), **{name: np.array(1)}) for number in range(2)])))
+
+
+def savez(**arrays: Any) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("dtype", [">i2", ">u4", ">i8", ">f2", ">f8", ">c16"])
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_numbers_in_another_order_of_bytes_are_the_same_numbers(dtype: str, output: Any) -> None:
+    arrays = [np.arange(number, number + 6, dtype=dtype).reshape(2, 3) for number in range(4)]
+    files = [savez(image=array) for array in arrays]
+    (batch,) = make(files, label=None, output=output)
+    assert str(batch.data.dtype).rpartition(".")[2] == np.dtype(dtype).newbyteorder("=").name
+    assert batch.data.tolist() == np.stack(arrays).tolist()
+    # Others of the batch are then read by themselves, and their replacements together.
+    files[1] = files[1][:60]
+    loader = make(files, label=None, output=output, on_error="refill")
+    (batch,) = loader
+    (failure,) = loader.failures
+    assert (failure.index, batch.index.tolist()) == (1, [0, failure.replacement, 2, 3])
+    assert batch.data.tolist() == [arrays[index].tolist() for index in batch.index.tolist()]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array(["cat", "dog"]),
+        np.array([b"ab", b"cd"]),
+        np.array(["2020-02-29", "2021-01-01"], "M8[D]"),
+        np.array([[(1, 2.5)], [(2, 0.5)]], [("a", "i4"), ("b", "f8")]),
+    ],
+)
+def test_arrays_that_no_tensor_holds_are_lists_in_a_batch_of_tensors(values: Any) -> None:
+    files = [savez(image=np.zeros(3), more=value) for value in values]
+    (tensors,) = make(files, label=None, output="torch")
+    (arrays,) = make(files, label=None)
+    assert isinstance(tensors.data, torch.Tensor)
+    assert isinstance(tensors.more, list)
+    for one, other, value in zip(tensors.more, arrays.more, values, strict=True):
+        assert one == other == value
+    assert arrays.more.dtype == values.dtype
+
+
+@pytest.mark.parametrize("kind", ["npz", "memory"])
+@pytest.mark.parametrize("kinds", [str, str.encode])
+def test_texts_of_different_lengths_are_not_failures(kind: str, kinds: Any) -> None:
+    texts = [kinds("cat" * number) for number in (1, 0, 3, 2)]
+    arrays = [{"image": np.full(3, number), "caption": np.array(text)} for number, text in enumerate(texts)]
+    files = [savez(**each) if kind == "npz" else {"file": each} for each in arrays]
+    (batch,) = make(files, label=None)
+    assert batch.caption.tolist() == texts
+    for ragged in (None, {"caption": "list"}):
+        (batch,) = make(files, label=None, output="torch", ragged=ragged)
+        assert batch.caption == texts
+    files[3] = savez(caption=np.array(texts[3]))
+    loader = make(files, 2, label=None, on_error="refill")
+    for batch in loader:
+        assert batch.caption.tolist() == [texts[index] for index in batch.index]
+    assert {failure.index for failure in loader.failures} == {3}

@@ -101,6 +101,22 @@ class Extra(NamedTuple):
     weight: float
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn])
+def test_tensors_of_a_type_that_numpy_lacks_are_stacked(photos: ImageFolder, dtype: torch.dtype) -> None:
+    latents = [torch.full((2, 3), number + 0.5).to(dtype) for number in range(4)]
+    odd = [torch.zeros(number + 1, dtype=dtype) for number in range(4)]
+    source = [
+        {"image": photo.image, "latent": latent, "odd": more}
+        for photo, latent, more in zip(photos, latents, odd, strict=False)
+    ]
+    (batch,) = make(source, batch_size=4, output="torch")
+    assert batch.latent.dtype == dtype
+    assert torch.equal(batch.latent.float(), torch.stack([each.float() for each in latents]))
+    assert batch.odd == odd
+    (batch,) = make(source, batch_size=4, output="numpy")
+    assert all(one is other for one, other in zip(batch.latent, latents, strict=True))
+
+
 def test_any_record_is_a_sample(photos: ImageFolder) -> None:
     paths = [sample.path for sample in photos]
     batch = next(iter(make([Extra(path, "cat", (1.0, 2.0), 0.5) for path in paths])))

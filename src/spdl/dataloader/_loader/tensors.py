@@ -64,15 +64,27 @@ def import_torch() -> Any:
     return torch
 
 
+def fits_tensors(dtype: Any) -> bool:
+    return dtype.kind == "b" or (dtype.kind in "iufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
+
+
 def to_torch(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with tensors in place of arrays. Those of texts, times and records become lists of their rows."""
     import numpy as np  # noqa: PLC0415
 
     torch = import_torch()
-    return {name: torch.from_numpy(it) if isinstance(it, np.ndarray) else it for name, it in fields.items()}
+    return {
+        name: it if not isinstance(it, np.ndarray) else torch.from_numpy(it) if fits_tensors(it.dtype) else list(it)
+        for name, it in fields.items()
+    }
 
 
 def all_to_torch(value: Any) -> Any:
-    """Return a value with tensors in place of the arrays in its lists, tuples, mappings and dataclasses."""
+    """Return a value with tensors in place of the arrays in its lists, tuples, mappings and dataclasses.
+
+    Arrays that no tensor holds stay.
+    """
     import numpy as np  # noqa: PLC0415
 
-    return map_tensors(import_torch().from_numpy, value, np.ndarray)
+    torch = import_torch()
+    return map_tensors(lambda it: torch.from_numpy(it) if fits_tensors(it.dtype) else it, value, np.ndarray)

@@ -182,13 +182,14 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
     It works as `ImageLoader` does, but on arrays: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `LabelledBatch`: it unpacks as ``data, label``, and all other arrays of the files are
     fields by their names. One native call copies or inflates the arrays of all npz files of a batch into their rows,
-    without the GIL.
+    without the GIL. Numbers of a file are in this machine's order of bytes, whichever the file has. No tensor holds
+    texts, dates or records: with ``output="torch"``, a field of such arrays is a list with one for each sample.
 
     Args:
         source: The samples: an `spdl.source.ArrayFolder`, `ArrayRows`, or a sequence of paths or bytes of npz or npy
             files, of pairs (file, label), or of records with a field ``file``. All have the same names, shapes and
-            dtypes, but for what `ragged` and `transform` let differ. In place of a file there may be arrays by their
-            names, and with `load` anything.
+            dtypes, except where `ragged` and `transform` let them differ; texts may differ in length. In place of a
+            file there may be arrays by their names, and with `load` anything.
         batch_size: The samples of a batch of one rank.
         data: The name of the array that a batch unpacks first. The array of an npy file is taken to have it.
         label: The name of the array with the labels. If files have none, the samples' labels are used. None

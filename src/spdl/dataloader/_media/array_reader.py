@@ -14,7 +14,7 @@ from spdl._check import check_choice, check_instance, refuse, show
 from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.failures import UserCode
 from spdl.dataloader._loader.sample_loader import OnError
-from spdl.dataloader._loader.tensors import OutputKind, all_to_torch
+from spdl.dataloader._loader.tensors import OutputKind, all_to_torch, fits_tensors
 from spdl.dataloader._media.media_loader import MediaReader
 from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, lay_out, to_array, to_objects
 from spdl.dataloader._media.windows import IN_MEMORY
@@ -28,6 +28,7 @@ _Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
 ACCEPTED = "a path or the bytes of an npz or npy file, or arrays by their names"
 
 _NPY = b"\x93NUMPY"
+_TEXTS = {"U": "str", "S": "bytes"}
 
 
 def kind_of(file: Any) -> _Kind:
@@ -50,7 +51,7 @@ def _load_together(files: Sequence[Any], num_threads: int) -> dict[str, Any] | N
         return _take_rows(files)
     if kinds == {"npz"}:
         try:
-            return load_npz_batch(files, num_threads=num_threads)
+            return _to_native(load_npz_batch(files, num_threads=num_threads))
         except (OSError, FormatError):
             return None
     return None
@@ -63,7 +64,7 @@ def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
     if len(places) == 1:
         positions = np.fromiter((row.position for row in rows), np.int64, len(rows))
         taken = {name: array[positions] for name, array in rows[0].arrays.items()}
-        return {name: array.astype(_native_type(array), copy=False) for name, array in taken.items()}
+        return _to_native(taken)
     found = {
         name: np.empty((len(rows), *array.shape[1:]), _native_type(array)) for name, array in rows[0].arrays.items()
     }
@@ -75,7 +76,15 @@ def _take_rows(rows: Sequence[ArrayRow]) -> dict[str, Any]:
 
 
 def _shapes(sample: dict[str, Any]) -> dict[str, Any]:
-    return {name: (str(_native_type(array)), array.shape) for name, array in sorted(sample.items())}
+    """Return what must be alike in all samples: of texts not their lengths, which NumPy has in the dtype."""
+    return {
+        name: (_TEXTS.get(array.dtype.kind) or str(_native_type(array)), array.shape)
+        for name, array in sorted(sample.items())
+    }
+
+
+def _to_native(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: array.astype(_native_type(array), copy=False) for name, array in arrays.items()}
 
 
 def _native_type(array: Any) -> Any:
@@ -197,7 +206,7 @@ class ArrayReader(MediaReader):
                 reasons.append((place, f"its arrays are {own}, those of most others in the batch {dict(sorted(most))}"))
         whole = {}
         for name, array in next(iter(sound.values())).items():
-            shape, dtype = ((), object) if name in self._loose else (array.shape, _native_type(array))
+            shape, dtype = ((), object) if self._is_loose(name, array) else (array.shape, _native_type(array))
             whole[name] = np.zeros((len(files), *shape), dtype)
             for place, arrays in sound.items():
                 whole[name][place] = arrays[name]
@@ -217,8 +226,12 @@ class ArrayReader(MediaReader):
                 arrays[name] = array.astype(_native_type(array))
         return arrays
 
+    def _is_loose(self, name: str, array: Any) -> bool:
+        """Return whether the array may differ in the samples of a batch, which texts do in length."""
+        return name in self._loose or array.dtype.kind in _TEXTS
+
     def _loosen(self, name: str, array: Any) -> Any:
-        return to_objects([array[place, ...] for place in range(len(array))]) if name in self._loose else array
+        return to_objects([array[place, ...] for place in range(len(array))]) if self._is_loose(name, array) else array
 
     def _call(self, load: Callable[..., Any], file: Any, context: ItemContext) -> dict[str, Any]:
         """Return the arrays that the function loads, or raise `_LoadFailed` for a sample to leave out or replace."""
@@ -238,7 +251,7 @@ class ArrayReader(MediaReader):
         arrays = {}
         for name, value in named.items():
             array = np.asarray(value) if isinstance(value, Number) else to_array(value)
-            if array is None or array.dtype.hasobject or (self._tensors and not _fits_tensors(array.dtype)):
+            if array is None or array.dtype.hasobject or (self._tensors and not fits_tensors(array.dtype)):
                 found = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
                 raise TypeError(
                     f"`load` returned {found} for {name!r}: it must return an array or a tensor of "
@@ -280,7 +293,7 @@ class ArrayReader(MediaReader):
         return results
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - of the base.
-        done = dict(fields)
+        done = {name: each if name in self._ragged else _join_texts(each) for name, each in fields.items()}
         for name, layout in self._ragged.items():
             if fields.get(name) is None:
                 refuse(ValueError, "ragged", f"names of fields of the batch: {', '.join(map(repr, fields))}", name)
@@ -315,12 +328,19 @@ class ArrayReader(MediaReader):
         return fields
 
 
+def _join_texts(field: Any) -> Any:
+    """Return one array of the texts of a batch, as long as the longest. Everything else stays."""
+    if not (isinstance(field, np.ndarray) and field.dtype == object and field.size):
+        return field
+    rows = [to_array(each) for each in field]
+    first = rows[0]
+    alike = first is not None and first.dtype.kind in _TEXTS
+    alike = alike and all(each is not None and each.shape == first.shape for each in rows)
+    return np.stack(rows) if alike else field
+
+
 class _LoadFailed(Exception):  # noqa: N818 - a situation, not an error.
     """A sample could not be loaded by the user's function, for the reason that it says."""
-
-
-def _fits_tensors(dtype: Any) -> bool:
-    return dtype.kind == "b" or (dtype.kind in "iufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 
 
 def _show_kind(kind: tuple[str, tuple[int, ...]] | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from spdl._check import refuse
 from spdl.dataloader._loader.batches import Jagged, LabelledBatch
+from spdl.dataloader._loader.tensors import import_torch
 from spdl.io._shared import Padding, map_parts
 from spdl.source import ArraySample, ImageSample, MediaSample
 
@@ -82,10 +83,11 @@ def check_names(what: str, names: Iterable[str], *more: str) -> None:
         )
 
 
-def gather(values: list[Any]) -> Any:
+def gather(values: list[Any], *, tensors: bool = False) -> Any:
     """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
 
-    Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does.
+    Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does. Tensors
+    of a type that NumPy lacks, such as bfloat16, become one tensor if the batch has `tensors`.
     """
     kinds = set(map(type, values))
     if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
@@ -100,7 +102,14 @@ def gather(values: list[Any]) -> Any:
     arrays = [to_array(value) for value in values]
     if all(array is not None and array.shape == arrays[0].shape and array.dtype.kind in "biufc" for array in arrays):
         return np.stack(arrays)
-    return values
+    return _stack_tensors(values) if tensors else values
+
+
+def _stack_tensors(values: list[Any]) -> Any:
+    alike = {(value.dtype, value.shape, value.device) if _is_tensor(value) else None for value in values}
+    if len(alike) > 1 or None in alike:
+        return values
+    return import_torch().stack([value.detach() for value in values])
 
 
 def collate(values: list[Any], names: Sequence[str], bring: Callable[[list[Any]], Any]) -> Any:
@@ -143,13 +152,20 @@ def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]
 
 
 def to_array(value: Any) -> Any:
-    """Return an array or a tensor in main memory as a numpy array; None if it is neither."""
+    """Return an array or a tensor in main memory as a numpy array; None if it is neither, or NumPy lacks its type."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
-    # Another thread may just be importing torch, whose subclasses have other modules.
-    if hasattr(type(value), "new_tensor") and hasattr(value, "numpy"):
-        return value.detach().numpy()
+    if _is_tensor(value):
+        try:
+            return value.detach().numpy()
+        except TypeError:
+            return None
     return None
+
+
+def _is_tensor(value: Any) -> bool:
+    # Another thread may just be importing torch, whose subclasses have other modules.
+    return hasattr(type(value), "new_tensor") and hasattr(value, "numpy")
 
 
 def _to_record(sample: Any, medium: str) -> dict[str, Any]:
