@@ -15,6 +15,8 @@ from spdl.store._obstore import ObstoreStore
 from spdl.store._store import Store
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
+# Of fsspec: an archive's member, or a cache, in front of the URL that it is in.
+_CHAINED = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)(://.*)?::[a-zA-Z][a-zA-Z0-9+.-]*://", re.DOTALL)
 _QUOTED_SLASH = re.compile(r"((?:.*%2F)?)(.*)", re.DOTALL | re.IGNORECASE)
 _AS_WRITTEN = "/%~!$&'()*+,;=:@"
 _OBSTORE = {"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"}
@@ -33,7 +35,7 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
 
     Raises:
         TypeError: If it is neither a str nor a path.
-        ValueError: If it is a URL without a host, bucket or file.
+        ValueError: If it is a URL without a host, bucket or file, or several that are chained by ``::``.
 
     Example:
         >>> split_url("s3://bucket/train/0.tar")
@@ -72,6 +74,12 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         above += path[: len(path) - len(below)]
         root = f"{scheme}://{parts.netloc}{'' if above == '/' else quote(above, _AS_WRITTEN)}{query}"
         return root, unquote(below, errors="surrogateescape").rstrip("/")
+    if _CHAINED.match(text):
+        remedy = (
+            "A chained URL of fsspec names a store: `store = spdl.store.FsspecStore('zip://::https://host/all.zip')`. "
+            "Pass that as `store`, or what `store.get` returns."
+        )
+        refuse(ValueError, "url", "the URL of one object, without '::'", text, remedy)
     # All others write paths without quoting.
     root, _, path = text.partition("://")[2].partition("/")
     if not root:
@@ -85,7 +93,7 @@ def _scheme(url: object) -> str:
         refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
     if not os.fspath(url):
         refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
-    found = _SCHEME.match(url) if isinstance(url, str) else None
+    found = (_SCHEME.match(url) or _CHAINED.match(url)) if isinstance(url, str) else None
     return found[1].lower() if found else ""
 
 

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spdl.io import load_npy
+from spdl.source import ImageFolder, JsonLines, TarShards
 from spdl.store import FsspecStore, HTTPStore, LocalStore, ObstoreStore, StoreError, open_store, split_url
 
 if TYPE_CHECKING:
@@ -57,6 +60,30 @@ def test_paths_are_those_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ValueError, match="`url` must be"):
         split_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["zip://a.tar::file:///all.zip", "simplecache::memory://x/a.tar", "zip://a.tar::simplecache::s3://bucket/x.zip"],
+)
+def test_chained_urls_are_stores_and_not_objects(url: str, tmp_path: Path) -> None:
+    for read in (split_url, TarShards, ImageFolder, load_npy, lambda url: JsonLines(url, cache=tmp_path)):
+        with pytest.raises(ValueError, match=r"`url` must be the URL of one object.*FsspecStore\('zip://::"):
+            read(url)
+
+
+def test_a_chained_url_is_a_store_of_fsspec(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("lines/a.jsonl", '{"n": 1}\n{"n": 2}\n')
+    store = open_store(f"zip://lines::file://{tmp_path}/all.zip")
+    assert list(JsonLines("a.jsonl", store=store, cache=tmp_path)) == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/a::b.tar", "http://a/b::c"])
+def test_two_colons_in_a_name_are_part_of_it(url: str) -> None:
+    root, path = split_url(url)
+    assert f"{root}/{path}" == url
 
 
 def test_a_url_whose_host_is_none() -> None:

@@ -21,7 +21,8 @@ from spdl.io._common.native import native
 if TYPE_CHECKING:
     from spdl.store import ObjectFile, Store
 
-_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+# What `spdl.store.split_url` takes for one, also URLs of fsspec such as `simplecache::s3://bucket`.
+_URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*::)*[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MOST_STORES = 32
 _MOST_AT_ONCE = 32
 
