@@ -283,6 +283,32 @@ def test_text_loader_takes_ids_with_masks() -> None:
     assert batch.labels.tolist() == [[-100, 7, -100, 9, -100]]
 
 
+@given(st.lists(st.lists(st.tuples(st.integers(0, 99), st.booleans()), min_size=1, max_size=9), min_size=1, max_size=5))
+def test_text_loader_masks_what_labels_of_transformers_leave_out(documents: list[list[tuple[int, bool]]]) -> None:
+    records = [
+        {
+            "input_ids": [token for token, _ in document],
+            "attention_mask": [1] * len(document),
+            "labels": [token if counts else -100 for token, counts in document],
+        }
+        for document in documents
+    ]
+    loader = TextLoader(
+        records, len(records), length=9, packing="none", labels="unshifted", output="numpy", rank=0, world_size=1
+    )
+    (batch,) = loader
+    for row, record in zip(batch.labels.tolist(), records, strict=True):
+        # No model predicts the first token.
+        wanted = [-100, *record["labels"][1:]]
+        assert row == wanted + [-100] * (len(row) - len(wanted))
+
+
+def test_text_loader_takes_the_class_of_a_text_for_no_labels_of_tokens() -> None:
+    records = [{"input_ids": [5, 6, 7], "labels": 3}, {"input_ids": [8, 9], "labels": np.int64(0)}]
+    (batch,) = TextLoader(records, 1, length=5, output="numpy", rank=0, world_size=1)
+    assert batch.labels.tolist() == [[6, 7, -100, 9, -100]]
+
+
 def test_text_loader_takes_an_order_of_documents() -> None:
     class Backwards:
         fingerprint = "backwards"

@@ -159,6 +159,8 @@ def test_tokenize_raises_what_is_about_no_text() -> None:
         ([2**31], "from 0 to 2147483647, got 2147483648 to 2147483648"),
         ({"ids": [1]}, r"a mapping with `input_ids` or `tokens`, got a mapping with \['ids'\]"),
         ({"input_ids": [1], "loss_mask": [1, 0]}, "a bool or an int for each id, got int64"),
+        ({"input_ids": [1, 2], "labels": [1]}, "`labels` that are the ids themselves, or -100"),
+        ({"input_ids": [1, 2], "labels": [2, -100]}, "rename them, and give a `loss_mask`"),
     ],
 )
 def test_tokenize_refuses_what_are_no_ids(result: Any, says: str) -> None:

@@ -17,6 +17,7 @@ from spdl.source._shared import Defect, is_defect
 
 Ids: TypeAlias = "NDArray[np.int32]"
 
+_NO_LABEL = -100
 _LARGEST = 2**31 - 1
 # So many characters go into one call of a tokenizer that releases the GIL. After a millisecond, taking the GIL again
 # costs little.
@@ -52,7 +53,8 @@ class Tokenize:
             * a ``tiktoken.Encoding``, for which text that looks like a special token is ordinary text;
             * any function that turns a text into ids, a sequence of ints or an array. It may return a mapping instead
               with ``input_ids`` and, as it likes, ``loss_mask`` with a flag for each token, which chat templates of
-              ``transformers`` call ``assistant_masks``. Several threads call it at once.
+              ``transformers`` call ``assistant_masks``. Without one, ids whose ``labels`` are -100 are masked.
+              Several threads call it at once.
         add_special_tokens: Whether a tokenizer of Hugging Face puts the tokens around a text that its own template
             says. Of no meaning for others.
         bos_token_id: An id to put before each text. None puts none.
@@ -335,13 +337,13 @@ class _Function(_Encoder):
 
 def to_encoded(argument: str, value: Any) -> Encoded:
     """Return ids that a user's function or source gave."""
-    mask = None
+    mask = more = None
     if isinstance(value, Mapping) or hasattr(type(value), "keys"):
         name = next((name for name in ("input_ids", "tokens") if name in value), None)
         if name is None:
             accepted = "ids, or a mapping with `input_ids` or `tokens`"
             raise ValueError(f"`{argument}` must give {accepted}, got a mapping with {show(list(value))}")
-        value, mask = value[name], value.get("loss_mask", value.get("assistant_masks"))
+        value, mask, more = value[name], value.get("loss_mask", value.get("assistant_masks")), value
     ids = np.asarray(value)
     if not ids.size and ids.ndim == 1:
         ids = ids.astype(np.int32)
@@ -351,6 +353,8 @@ def to_encoded(argument: str, value: Any) -> Encoded:
     if ids.size and not (ids.min() >= 0 and ids.max() <= _LARGEST):
         raise ValueError(f"`{argument}` must give ids from 0 to {_LARGEST}, got {ids.min()} to {ids.max()}")
     tokens = ids.astype(np.int32, copy=False)
+    if more is not None and mask is None:
+        mask = _to_mask(argument, tokens, more.get("labels"))
     if mask is None:
         return Encoded(tokens)
     flags = np.asarray(mask)
@@ -361,6 +365,20 @@ def to_encoded(argument: str, value: Any) -> Encoded:
         what = f"{flags.dtype} of the shape {flags.shape} for {tokens.size} ids"
         raise ValueError(f"`{argument}` must give a `loss_mask` with a bool or an int for each id, got {what}")
     return Encoded(tokens, flags.astype(bool))
+
+
+def _to_mask(argument: str, tokens: NDArray[np.int32], labels: Any) -> NDArray[np.bool_] | None:
+    """Return where labels, as models of ``transformers`` take them, say that a token counts; None if all do."""
+    given = np.asarray(labels)
+    if labels is None or not given.ndim:
+        return None  # A number is the class of the text.
+    counts = given != _NO_LABEL
+    if given.shape != tokens.shape or not np.array_equal(given[counts], tokens[counts]):
+        raise ValueError(
+            f"`{argument}` must give `labels` that are the ids themselves, or {_NO_LABEL} for ids that do not count in "
+            "the loss, got others: rename them, and give a `loss_mask` with a flag for each id if some do not count"
+        )
+    return None if counts.all() else counts
 
 
 _ACCEPTED = (
