@@ -14,4 +14,4 @@ from spdl.source._record_source import Defect, is_defect, name_of, read_apart
 from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_sampler import continue_mix
 from spdl.source._samplers.epoch_state import EpochState
-from spdl.source._shards.parquet_tables import count_nulls, distinct_values, open_columns, sizes_of
+from spdl.source._shards.parquet_tables import check_alike, count_nulls, distinct_values, open_columns, sizes_of

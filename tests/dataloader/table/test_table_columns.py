@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.dataloader.table.table_files import TYPES, expected_rows, rows_in, tables, write_tables
 
 from spdl.dataloader import Jagged, TableLoader
-from spdl.io import LoadError
+from spdl.io import FormatError, LoadError
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pytest.importorskip("pyarrow.compute", reason="needs pyarrow")
@@ -117,6 +117,53 @@ def test_types_without_arrays_are_refused_by_name(tmp_path: Path, kind: Any) -> 
     with pytest.raises(ValueError, match=r"`columns` must be .* got .bad: .*`columns` says which columns to read"):
         TableLoader(path, 2)
     assert len(TableLoader(path, 2, columns=["good"])) == 1
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "refill"])
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            {"a": pa.array([2], pa.int32()), "b": ["x"]},
+            "column 'a' as int32, and .*0.parquet as int64: write them with",
+        ),
+        ({"a": [2.5], "b": ["x"]}, "column 'a' as double, and .*0.parquet as int64"),
+        ({"a": [[2]], "b": ["x"]}, "column 'a' as list"),
+        ({"a": [2], "b": [b"x"]}, "column 'b' as binary, and .*0.parquet as string"),
+        ({"a": [2]}, "the columns a, and .*0.parquet has a, b: say by `columns`"),
+        ({"b": ["x"], "a": [2]}, "the columns b, a, and .*0.parquet has a, b: say by `columns`"),
+        ({"a": [2], "b": ["x"], "c": [0]}, "the columns a, b, c, and"),
+    ],
+)
+def test_files_with_other_columns_are_refused_and_never_left_out(
+    tmp_path: Path, other: Any, message: str, on_error: Any
+) -> None:
+    tables = [pa.table({"a": [1], "b": ["x"]}), pa.table(other)]
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    with pytest.raises(FormatError, match=message):
+        TableLoader(f"{tmp_path}/{{0..1}}.parquet", 1, on_error=on_error)
+
+
+def test_files_that_hold_the_same_values_otherwise_go_together(tmp_path: Path) -> None:
+    tables = [
+        pa.table({"a": [1], "b": ["x"], "c": [[1]]}),
+        pa.table(
+            {
+                "a": [2],
+                "b": pa.array(["y"]).dictionary_encode(),
+                "c": pa.array([[2, 3]], pa.large_list(pa.int64())),
+                "d": [0],
+            }
+        ),
+        # No rows, as pandas writes a part without values.
+        pa.table({"a": pa.array([], pa.null()), "b": pa.array([], pa.null()), "c": pa.array([], pa.null())}),
+    ]
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    loader = TableLoader(f"{tmp_path}/{{0..2}}.parquet", 3, columns=["a", "b", "c"], output="numpy", num_threads=1)
+    (batch,) = loader
+    assert (batch["a"].tolist(), batch["b"].tolist(), batch["c"].values.tolist()) == ([1, 2], [0, 1], [1, 2, 3])
 
 
 def test_columns_are_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
@@ -248,7 +295,11 @@ def test_dictionaries_of_another_loader(tmp_path: Path) -> None:
         ({"t": [1]}, TypeError, "values of string"),
         ({"t": pa.array([1])}, TypeError, r"values of string, got .* It is an array of int64"),
         ({"t": []}, ValueError, "at least one value"),
-        ({"n": ["a"]}, ValueError, "`dictionaries` must be a mapping with names of columns, such as t, got 'n'"),
+        (
+            {"n": ["a"]},
+            ValueError,
+            "`dictionaries` must be a mapping with names of columns of text, such as t, got 'n'",
+        ),
     ],
 )
 def test_dictionaries_without_sense_are_refused(
@@ -256,3 +307,8 @@ def test_dictionaries_without_sense_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         TableLoader(write(tmp_path, t=["a"], n=[1]), 1, dictionaries=given)
+
+
+def test_dictionaries_without_a_column_of_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be a mapping with names of columns of text, and there is none, got 'n'"):
+        TableLoader(write(tmp_path, n=[1]), 1, dictionaries={"n": [1]})

@@ -17,7 +17,7 @@ from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._table.columns import Column, Nulls, Packing, is_text, plan_columns, text_type
 from spdl.dataloader._table.table_maker import TableMaker
 from spdl.source import BlockShuffledOrder, EpochOrder, ParquetFiles, SequentialOrder, ShuffledOrder
-from spdl.source._shared import count_nulls, distinct_values, sizes_of
+from spdl.source._shared import check_alike, count_nulls, distinct_values, sizes_of
 
 
 class TableLoader(SampleLoader[TableBatch]):
@@ -86,7 +86,7 @@ class TableLoader(SampleLoader[TableBatch]):
         ImportError: If pyarrow is not installed; or if a device is given and PyTorch is not installed.
         TypeError, ValueError: If an argument is not as described, a column has a type that has no array or nulls that
             are errors, or nothing would be loaded; the message names it.
-        FormatError: If a file is not a Parquet file.
+        FormatError: If a file is not a Parquet file, or its columns are others than those of the first one.
         OSError: If a file cannot be read.
 
     Example:
@@ -148,10 +148,12 @@ class TableLoader(SampleLoader[TableBatch]):
         check_choice("nulls", nulls, get_args(Nulls))
         check_choice("on_error", on_error, get_args(OnError))
         fills = _check_names("fill_null", fill_null, schema.names)
-        given = _check_names("dictionaries", dictionaries, [each.name for each in schema if is_text(each.type)])
+        texts = [each.name for each in schema if is_text(each.type)]
+        given = _check_names("dictionaries", dictionaries, texts, "columns of text")
         cache_bytes = check_int("cache_bytes", cache_bytes, least=0)
         # Before anything is read.
         plan_columns(schema, {}, fills)
+        check_alike(files)
         if nulls == "error" and on_error == "raise":
             _refuse_nulls(files, fills)
         self.dictionaries = {
@@ -193,14 +195,15 @@ def _open(source: Any, columns: Sequence[str] | None, filters: Any) -> ParquetFi
     return source.select(source.schema.names if columns is None else columns)
 
 
-def _check_names(argument: str, given: Any, names: list[str]) -> dict[str, Any]:
+def _check_names(argument: str, given: Any, names: list[str], kind: str = "columns") -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         refuse(TypeError, argument, "a mapping with names of columns, or None", given)
     for name in given:
         if name not in names:
-            refuse(ValueError, argument, f"a mapping with names of columns, such as {', '.join(names[:5])}", name)
+            known = f"such as {', '.join(names[:5])}" if names else "and there is none"
+            refuse(ValueError, argument, f"a mapping with names of {kind}, {known}", name)
     return dict(given)
 
 

@@ -83,19 +83,23 @@ def _places(shards: Sequence[ParquetShard]) -> list[tuple[ParquetShard, int]]:
 
 def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> Any:
     """Return the table of a file whose columns hold the same values as those of the first file. FormatError if not."""
-    if table.schema.names != schema.names:
+    own = plain_schema(table.schema)
+    _check_like(own, schema, shard, first)
+    return cast_table(table, own)
+
+
+def _check_like(own: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> None:
+    if own.names != schema.names:
         raise FormatError(
-            f"{shard.place} has the columns {', '.join(table.schema.names)}, and {first.place} has "
+            f"{shard.place} has the columns {', '.join(own.names)}, and {first.place} has "
             f"{', '.join(schema.names)}: say by `columns` which to read"
         )
-    own = plain_schema(table.schema)
     for name, found, wanted in zip(schema.names, own.types, schema.types, strict=True):
         if _content(found) != _content(wanted):
             raise FormatError(
                 f"{shard.place} has the column {name!r} as {found}, and {first.place} as {wanted}: write them with one "
                 "type, or leave the column out by `columns`"
             )
-    return cast_table(table, own)
 
 
 def cast_table(table: Any, schema: Any) -> Any:
@@ -127,6 +131,15 @@ def open_columns(
     for shard in files._shards:  # noqa: SLF001 - as all here, on its behalf.
         shard.as_codes(codes)
     return group_tables(files._shards, convert, most, make_room)  # noqa: SLF001
+
+
+def check_alike(files: ParquetFiles) -> None:
+    """Raise FormatError if the columns of a file that has rows are others than those of the first file."""
+    first, *others = files._shards  # noqa: SLF001
+    schema = plain_schema(first.schema)
+    for shard in others:
+        if any(shard.group_sizes):
+            _check_like(plain_schema(shard.schema), schema, shard, first)
 
 
 def sizes_of(files: ParquetFiles) -> list[int]:
