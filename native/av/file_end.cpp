@@ -576,6 +576,23 @@ std::int64_t found_samples(const AVFormatContext& context, std::int64_t last_end
     return rescale_time(last_end - start, sound.time_base, {1, sound.codecpar->sample_rate});
 }
 
+// Reads from the format of a WAV file, at that position, whether bits of samples are unused: 24 bits may be stored in
+// 32, say.
+void find_unused_bits(ByteSource& source, std::uint64_t position, std::uint64_t size, WavSizes& sizes) {
+    constexpr std::uint16_t kExtensible = 0xfffe;
+    constexpr std::size_t kUsed = 18;
+    std::array<std::uint8_t, kUsed + 2> format{};
+    if (size < format.size() || !read_all(source, format.data(), format.size())) {
+        return;
+    }
+    const auto bits = load_le<std::uint16_t>(format.data() + 14);
+    const auto used = load_le<std::uint16_t>(format.data() + kUsed);
+    if (load_le<std::uint16_t>(format.data()) == kExtensible && used != 0 && used != bits) {
+        sizes.used = position + kUsed;
+        sizes.bits = bits;
+    }
+}
+
 }  // namespace
 
 std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
@@ -600,6 +617,8 @@ std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
             sizes.riff = load_le<std::uint64_t>(large.data());
             sizes.data = load_le<std::uint64_t>(large.data() + 8);
             sizes.place = position + 8;
+        } else if (is(chunk.data(), "fmt ")) {
+            find_unused_bits(source, position, size, sizes);
         } else if (is(chunk.data(), "data")) {
             constexpr std::uint64_t kInFirstChunk = 0xFFFFFFFF;
             sizes.data = size == kInFirstChunk && sizes.data > 0 ? sizes.data : size;

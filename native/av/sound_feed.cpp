@@ -145,9 +145,9 @@ class Front final : public ByteSource {
   public:
     Front(std::unique_ptr<ByteSource> source, std::int64_t size) : source_(std::move(source)), size_(size) {}
 
-    void replace(std::int64_t place, std::int64_t number) {
-        place_ = place;
-        number_ = static_cast<std::uint64_t>(number);
+    // Has a number of that many bytes, little-endian, read in the place of another.
+    void replace(std::uint64_t place, std::uint64_t number, std::int64_t bytes) {
+        replaced_.push_back({static_cast<std::int64_t>(place), number, bytes});
     }
 
     [[nodiscard]] std::int64_t size() override { return size_; }
@@ -155,8 +155,10 @@ class Front final : public ByteSource {
     std::size_t read(std::uint8_t* into, std::size_t size) override {
         const std::size_t count = source_->read(into, std::min(size, static_cast<std::size_t>(size_ - position_)));
         const std::int64_t end = position_ + static_cast<std::int64_t>(count);
-        for (std::int64_t at = std::max(position_, place_); place_ > 0 && at < std::min(end, place_ + 8); ++at) {
-            into[at - position_] = static_cast<std::uint8_t>(number_ >> (8 * (at - place_)));
+        for (const auto& [place, number, bytes] : replaced_) {
+            for (std::int64_t at = std::max(position_, place); at < std::min(end, place + bytes); ++at) {
+                into[at - position_] = static_cast<std::uint8_t>(number >> (8 * (at - place)));
+            }
         }
         position_ = end;
         return count;
@@ -168,11 +170,16 @@ class Front final : public ByteSource {
     }
 
   private:
+    struct Replaced {
+        std::int64_t place;
+        std::uint64_t number;
+        std::int64_t bytes;
+    };
+
     std::unique_ptr<ByteSource> source_;
     std::int64_t size_;
     std::int64_t position_ = 0;
-    std::int64_t place_ = 0;
-    std::uint64_t number_ = 0;  // Little-endian.
+    std::vector<Replaced> replaced_;
 };
 
 // A source that is read in small parts, from its beginning on or from its end backwards. Each read may be a request to
@@ -342,19 +349,26 @@ std::int64_t end_of_w64(Looked& file) {
     return file.size();
 }
 
-// FFmpeg takes a size of 0 for an open one, even without sound, but not one of 64 bits.
+// FFmpeg takes a size of 0 for an open one, even without sound, but not one of 64 bits. It takes samples for as short
+// as the bits that are used of them.
 std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, const WavSizes& sizes) {
     source->seek(0);
-    const auto found = static_cast<std::int64_t>(bytes_of_sound(sizes));
+    const std::uint64_t found = bytes_of_sound(sizes);
     if (sizes.data == 0 && found == 0) {
         return std::make_unique<Front>(std::move(source), static_cast<std::int64_t>(sizes.file - sizes.present));
     }
-    if (sizes.place > 0 && is_open_size(sizes.data)) {
-        auto mended = std::make_unique<Front>(std::move(source), static_cast<std::int64_t>(sizes.file));
-        mended->replace(static_cast<std::int64_t>(sizes.place), found);
-        return mended;
+    const bool is_open = sizes.place > 0 && is_open_size(sizes.data);
+    if (!is_open && sizes.used == 0) {
+        return source;
     }
-    return source;
+    auto mended = std::make_unique<Front>(std::move(source), static_cast<std::int64_t>(sizes.file));
+    if (is_open) {
+        mended->replace(sizes.place, found, 8);
+    }
+    if (sizes.used > 0) {
+        mended->replace(sizes.used, sizes.bits, 2);
+    }
+    return mended;
 }
 
 }  // namespace

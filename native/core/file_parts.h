@@ -150,6 +150,8 @@ struct WavSizes {
     std::uint64_t file = 0;     // Of the file.
     std::uint64_t place = 0;    // Where the file says the size of the sound in 64 bits; 0 if it does not.
     std::uint64_t present = 0;  // From the beginning of the sound to the end of the file.
+    std::uint64_t used = 0;     // Where the file says how many bits of each sample are used; 0 if all are.
+    std::uint16_t bits = 0;     // Of each sample, if not all are used.
 };
 
 // Returns whether a size comes from a program that writes to a pipe and cannot know it: 0, or about the largest of 31,
