@@ -341,6 +341,7 @@ PacketPtr Container::read_any_packet() {
     } while (!selected_.contains(packet->stream_index) ||
              is_inner_header(*packet, context().streams[packet->stream_index]->codecpar->codec_id));
     check_pages(*packet);
+    repeat_palette(*packet);
     if (input_->leaves_out()) {
         // FFmpeg has looked for key frames in the contents that are not there.
         packet->flags &= ~AV_PKT_FLAG_KEY;
@@ -363,6 +364,39 @@ PacketPtr Container::read_any_packet() {
     // Of joined files, the later ones may be shorter.
     last_end_ = packet->pts == AV_NOPTS_VALUE ? last_end_ : std::max(last_end_, packet->pts + packet->duration);
     return packet;
+}
+
+// The demuxers of QuickTime and AVI give the palette of a video with its first packet, which decoding may not begin
+// with.
+void Container::repeat_palette(AVPacket& packet) {
+    std::size_t size = 0;
+    if (const std::uint8_t* const palette = av_packet_get_side_data(&packet, AV_PKT_DATA_PALETTE, &size)) {
+        palettes_[packet.stream_index].assign(palette, palette + size);
+        return;
+    }
+    const auto known = palettes_.find(packet.stream_index);
+    if (known == palettes_.end() || (packet.flags & AV_PKT_FLAG_KEY) == 0) {
+        return;
+    }
+    std::uint8_t* const added = av_packet_new_side_data(&packet, AV_PKT_DATA_PALETTE, known->second.size());
+    require_memory(added != nullptr);
+    std::ranges::copy(known->second, added);
+}
+
+// Reads the first packet of a video that may have a palette before a seek would skip it.
+void Container::look_for_palette(int stream) {
+    constexpr int kBits = 0x1f;  // QuickTime marks gray above these.
+    const AVCodecParameters& video = *context().streams[stream]->codecpar;
+    const int bits = video.bits_per_coded_sample & kBits;
+    if (!at_start_ || video.codec_type != AVMEDIA_TYPE_VIDEO || bits < 1 || bits > 8 || palettes_.contains(stream)) {
+        return;
+    }
+    for (PacketPtr packet = make_packet(); read_frame(context(), *packet) >= 0; av_packet_unref(packet.get())) {
+        if (packet->stream_index == stream) {
+            repeat_palette(*packet);
+            break;
+        }
+    }
 }
 
 PacketPtr Container::read() {
@@ -473,9 +507,10 @@ bool Container::jump(int stream, std::int64_t to, int flags) {
     ahead_.clear();
     doubtful_.clear();
     clocks_.clear();
+    const FfmpegLog log;
+    look_for_palette(stream);
     at_start_ = false;
     last_end_ = AV_NOPTS_VALUE;
-    const FfmpegLog log;
     if (av_seek_frame(&context(), stream, to, flags) < 0) {
         input_->rethrow();
         return false;

@@ -182,6 +182,8 @@ class Container {
     [[nodiscard]] bool ends_nut(const AVPacket& packet);
     void check_last(const AVPacket& packet);
     PacketPtr read_any_packet();
+    void repeat_palette(AVPacket& packet);
+    void look_for_palette(int stream);
     void check_pages(const AVPacket& packet);
     void check_last_pages();
     void refuse(const OggPages::Loss& loss, int stream);
@@ -201,7 +203,8 @@ class Container {
     std::set<int> selected_;
     std::map<int, std::shared_ptr<const Stream>> streams_;
     std::map<int, SoundIndex> sounds_;
-    std::map<int, JoinedTimes> clocks_;  // Of the videos, from the beginning on.
+    std::map<int, JoinedTimes> clocks_;                  // Of the videos, from the beginning on.
+    std::map<int, std::vector<std::uint8_t>> palettes_;  // Of the videos, the last ones.
     bool joined_ = false;
     std::optional<bool> single_;                   // Whether the file is one, once somebody has asked,
     std::map<int, std::int64_t> parts_;            // of each stream how many parts of it are shown,
