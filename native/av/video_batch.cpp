@@ -18,10 +18,10 @@ double seconds_of(const Moment& moment) {
     return static_cast<double>(moment.numerator) / static_cast<double>(moment.denominator);
 }
 
-// Returns when the last frame ends if it is shown for as long as the average.
-double average_end(const VideoIndex& index, const Stream& stream, double rate) {
-    const double shown = stream.frame_rate.num > 0 ? 1 / av_q2d(stream.frame_rate) : 1 / rate;
-    return index.seconds(index.num_frames() - 1, stream) + shown;
+// Returns when the last frame ends if it is shown for as long as others.
+double usual_end(const VideoIndex& index, const Stream& stream, double rate) {
+    const double shown = index.usual_step(stream);
+    return index.seconds(index.num_frames() - 1, stream) + (shown > 0 ? shown : 1 / rate);
 }
 
 // Returns when the first moment is.
@@ -32,7 +32,7 @@ double first_moment(const VideoIndex& index, const Stream& stream, const TimeWin
 
 // Returns when the last frame ends, which the container may tell.
 double end_of(const VideoIndex& index, const Stream& stream, double rate) {
-    const double end = average_end(index, stream, rate);
+    const double end = usual_end(index, stream, rate);
     const bool told = index.timed() && stream.start != AV_NOPTS_VALUE && stream.duration > 0;
     return told ? std::max(end, stream.seconds(stream.start) + stream.seconds(stream.duration)) : end;
 }
@@ -110,7 +110,7 @@ bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeW
     if (choice.rate > 0) {
         const double last =
             first_moment(index, stream, window) + static_cast<double>(choice.num_frames - 1) / choice.rate;
-        return last > average_end(index, stream, choice.rate);
+        return last > usual_end(index, stream, choice.rate);
     }
     return choice.spread || chosen < choice.num_frames;
 }

@@ -1,6 +1,7 @@
 #include "av/video_index.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -459,6 +460,37 @@ std::size_t VideoIndex::find(std::int64_t time) const {
 std::size_t VideoIndex::frame_at(std::int64_t time) const {
     const auto next = std::ranges::upper_bound(shown_, time, {}, [&](std::size_t at) { return times_[at]; });
     return next == shown_.begin() ? num_frames() : static_cast<std::size_t>(next - shown_.begin()) - 1;
+}
+
+double VideoIndex::span(const Stream& stream) const {
+    return num_frames() < 2 ? 0 : seconds(num_frames() - 1, stream) - seconds(0, stream);
+}
+
+// Times may be rounded. If the rate varies, the stated one may be that of the clock, or of the closest frames.
+bool VideoIndex::has_stated_rate(const Stream& stream) const {
+    const double stated = stream.frame_rate.num > 0 ? av_q2d(stream.frame_rate) : 0;
+    const double found = span(stream);
+    return found <= 0 || std::abs(static_cast<double>(num_frames() - 1) - found * stated) <= 0.5;
+}
+
+double VideoIndex::rate(const Stream& stream) const {
+    if (has_stated_rate(stream)) {
+        return stream.frame_rate.num > 0 ? av_q2d(stream.frame_rate) : 0;
+    }
+    return static_cast<double>(num_frames() - 1) / span(stream);
+}
+
+double VideoIndex::usual_step(const Stream& stream) const {
+    if (has_stated_rate(stream)) {
+        return stream.frame_rate.num > 0 ? 1 / av_q2d(stream.frame_rate) : 0;
+    }
+    std::vector<double> steps;
+    for (std::size_t frame = 1; frame < num_frames(); ++frame) {
+        steps.push_back(seconds(frame, stream) - seconds(frame - 1, stream));
+    }
+    const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+    std::ranges::nth_element(steps, middle);
+    return *middle;
 }
 
 VideoScan scan_video(Container& container, int stream, const DecodeOptions& options) {

@@ -113,6 +113,13 @@ class VideoIndex {
     // Returns when a frame is shown, in seconds.
     [[nodiscard]] double seconds(std::size_t frame, const Stream& stream) const { return stream.seconds(time(frame)); }
 
+    // Returns the average number of frames per second: the one that the file says if its frames come at that rate;
+    // 0 if nothing is known.
+    [[nodiscard]] double rate(const Stream& stream) const;
+
+    // Returns for how many seconds a frame is shown: the median, so that pauses do not count; 0 if nothing is known.
+    [[nodiscard]] double usual_step(const Stream& stream) const;
+
     // Returns the position of a frame's packet.
     [[nodiscard]] std::size_t position(std::size_t frame) const { return shown_[frame]; }
 
@@ -126,6 +133,9 @@ class VideoIndex {
     [[nodiscard]] std::size_t frame_at(std::int64_t time) const;
 
   private:
+    [[nodiscard]] double span(const Stream& stream) const;
+    [[nodiscard]] bool has_stated_rate(const Stream& stream) const;
+
     std::vector<std::int64_t> times_;
     std::vector<std::int64_t> places_;
     std::vector<std::uint8_t> keys_;

@@ -271,7 +271,8 @@ class VideoReaderObject : NonCopyable {
 
     [[nodiscard]] std::size_t num_frames() const { return index_->num_frames(); }
 
-    [[nodiscard]] std::pair<int, int> frame_rate() const { return {stream_->frame_rate.num, stream_->frame_rate.den}; }
+    [[nodiscard]] double rate() const { return index_->rate(*stream_); }
+    [[nodiscard]] double usual_step() const { return index_->usual_step(*stream_); }
     [[nodiscard]] int rotation() const { return stream_->rotation; }
 
     // Returns what is known of the stream. Decodes a frame if the header does not tell the pixel format.
@@ -344,7 +345,8 @@ void bind_av_video_reader(nb::module_& module) {
         .def("times", &VideoReaderObject::times)
         .def("key_frames", &VideoReaderObject::key_frames)
         .def("num_frames", &VideoReaderObject::num_frames)
-        .def("frame_rate", &VideoReaderObject::frame_rate)
+        .def("rate", &VideoReaderObject::rate)
+        .def("usual_step", &VideoReaderObject::usual_step)
         .def("rotation", &VideoReaderObject::rotation)
         .def("damage", &VideoReaderObject::damage)
         .def("codec", &VideoReaderObject::codec);

@@ -221,7 +221,7 @@ def load_video_batch(
         fps: The frames per second to take, for ``"consecutive"``: for each moment the frame that is on the screen,
             which comes again while it stays there. The first moment is the start of the window, or the first frame if
             that is later; the frame on the screen then may have appeared before. The last frame stays as long as the
-            container says, at least for the average. None takes the frames that appear within the window.
+            container says, at least as long as the median frame. None takes the frames that appear within the window.
         step: The distance from one frame to the next, for ``"consecutive"`` without `fps`.
         mode, interpolation, pix_fmt, layout, dtype, mean, std, exact, rotate: As for `VideoReader`.
         demux_config, decode_config: How FFmpeg reads, and how to decode; see `demux_config` and `decode_config`.

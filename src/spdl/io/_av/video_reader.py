@@ -258,20 +258,18 @@ class VideoReader:
 
     @property
     def fps(self) -> float:
-        """The average number of frames per second."""
-        numerator, denominator = self._native.frame_rate()
-        if numerator > 0:
-            return numerator / denominator
-        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
-        return (len(self._times) - 1) / span if span > 0 else 0.0
+        """The average number of frames per second, 0 if the file has one frame and does not say.
+
+        It is the rate that the file says, unless the times of the frames say otherwise.
+        """
+        return self._native.rate()
 
     @property
     def duration(self) -> float:
-        """The seconds from the first frame to the end of the last one, which counts as long as the average."""
+        """The seconds from the first frame to the end of the last one, which counts as long as the median frame."""
         if not self._times:
             return 0.0
-        fps = self.fps
-        return round(self._times[-1] - self._times[0] + (1 / fps if fps else 0.0), 9)
+        return round(self._times[-1] - self._times[0] + self._native.usual_step(), 9)
 
     @property
     def rotation(self) -> int:
