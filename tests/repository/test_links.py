@@ -22,6 +22,7 @@ URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 LOOKED_AT = {
     "https://keepachangelog.com/en/1.1.0/",
     "https://docs.ray.io",
+    "https://github.com/python/cpython/issues/148874",
     "https://semver.org/spec/v2.0.0.html",
     "https://ui.perfetto.dev",
 }
