@@ -29,6 +29,7 @@ from spdl.pipeline._declare.records import (
     PipelineConfig,
     StageConfig,
     StageInfo,
+    any_asks_for_context,
 )
 from spdl.pipeline._engine.channel import CAPACITY, Channel, Order
 from spdl.pipeline._engine.engine import Engine
@@ -377,13 +378,7 @@ def _count_sources(config: PipelineConfig[Any]) -> int:
 
 def _asks_for_contexts(config: PipelineConfig[Any]) -> bool:
     branches = config.src.pipeline_configs if isinstance(config.src, MergeConfig) else ()
-    return any(map(_asks_for_contexts, branches)) or any(map(_stage_asks, outside(config.pipes)))
-
-
-def _stage_asks(stage: StageConfig) -> bool:
-    if isinstance(stage, PathVariantsConfig):
-        return any(_stage_asks(each) for path in stage.paths for each in path)
-    return isinstance(stage, PipeConfig) and context_parameter(stage.op) is not None
+    return any(map(_asks_for_contexts, branches)) or any_asks_for_context(outside(config.pipes))
 
 
 class _MeasuredChannel(NamedTuple):

@@ -422,7 +422,7 @@ def test_channel_end_is_closed_once() -> None:
 
     def meet(frame: FrameType, event: str, _: Any) -> None:
         # Both have found it open.
-        if event == "call" and frame.f_code is ParentEnd._close.__code__:
+        if event == "call" and frame.f_code is ParentEnd.close.__code__:
             together.wait(60)
 
     def close(end: ParentEnd) -> None:

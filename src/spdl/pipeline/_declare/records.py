@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
@@ -553,6 +553,32 @@ StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | Disaggreg
 
 def _is_stage(value: object) -> bool:
     return isinstance(value, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig)
+
+
+def every_stage(stages: Sequence[StageConfig]) -> Iterator[StageConfig]:
+    """Yield the stages, each fork before the stages of its paths."""
+    for stage in stages:
+        yield stage
+        if isinstance(stage, PathVariantsConfig):
+            for path in stage.paths:
+                yield from every_stage(path)
+
+
+def any_asks_for_context(stages: Sequence[StageConfig]) -> bool:
+    """Return whether the op of any stage has a parameter for the context of its item."""
+    return any(isinstance(it, PipeConfig) and context_parameter(it.op) is not None for it in every_stage(stages))
+
+
+def replace_stages(
+    stages: Sequence[StageConfig], replacing: Callable[[StageConfig], StageConfig]
+) -> tuple[StageConfig, ...]:
+    """Return the stages with each replaced that is not a fork, also on the paths of forks."""
+    return tuple(
+        replace(stage, paths=tuple(replace_stages(path, replacing) for path in stage.paths))
+        if isinstance(stage, PathVariantsConfig)
+        else replacing(stage)
+        for stage in stages
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -231,20 +231,17 @@ class LaneReader:
         self._returns.close()
         self._ends.close()
 
-    def _find(self, message: Message) -> tuple[memoryview, int | None]:
-        """Return the words and pickles of a message, and the block that they are in, if any."""
+    def _load_moved(self, message: Message) -> list[Any]:
+        """Load a message that goes on at the ring's beginning, or lies in a block."""
         begin, end = message.position + HEADER.size, message.position + message.length
         if end <= self._ring:
             content = self._view[begin:end]
         else:
             content = memoryview(self._view[begin : self._ring].tobytes() + self._view[: end - self._ring].tobytes())
-        if not message.apart:
-            return content, None
-        block, length = array("Q", content.tobytes())
-        return self._view[block : block + length], block
-
-    def _load_moved(self, message: Message) -> list[Any]:
-        content, block = self._find(message)
+        block = None
+        if message.apart:
+            block, length = array("Q", content.tobytes())
+            content = self._view[block : block + length]
         try:
             return self._load_items(message.pickles, message.words, content)
         finally:

@@ -7,16 +7,16 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from types import AsyncGeneratorType, GeneratorType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from spdl._processes import was_forked
 from spdl.pipeline._build import build_pipeline
-from spdl.pipeline._declare.op import place_of
-from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig, SourceConfig
+from spdl.pipeline._declare.records import MergeConfig, PipeConfig, PipelineConfig, SourceConfig, replace_stages
+from spdl.pipeline._elsewhere.serve import iterated_twice
 from spdl.pipeline._engine.lifetime import next_pipeline_id, number_pipelines_from
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._stages.process_work import end_with
@@ -71,9 +71,9 @@ def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineC
     """
     declared: dict[int, DeclaredExecutor] = {}
 
-    def declare(stage: PipeConfig[Any, Any], executor: Executor) -> Executor:
+    def declare(stage: str, executor: Executor) -> Executor:
         if id(executor) not in declared:
-            found = _declare(stage.name, executor, daemon=daemon)
+            found = _declare(stage, executor, daemon=daemon)
             if found is None:
                 return executor
             declared[id(executor)] = found
@@ -89,7 +89,7 @@ def make_executors(config: PipelineConfig[Any]) -> tuple[PipelineConfig[Any], li
     """
     made: dict[int, Executor] = {}
 
-    def make(_: PipeConfig[Any, Any], executor: Executor) -> Executor:
+    def make(_: str, executor: Executor) -> Executor:
         if not isinstance(executor, DeclaredExecutor):
             return executor
         if id(executor) not in made:
@@ -99,27 +99,21 @@ def make_executors(config: PipelineConfig[Any]) -> tuple[PipelineConfig[Any], li
     return _replace_executors(config, make), list(made.values())
 
 
-_Replacing: TypeAlias = "Callable[[PipeConfig[Any, Any], Executor], Executor]"
+def _replace_executors(
+    config: PipelineConfig[Any], replacing: Callable[[str, Executor], Executor]
+) -> PipelineConfig[Any]:
+    """Return a declaration with other executors, of the names of stages and what they have."""
 
+    def own(stage: Any) -> Any:
+        if isinstance(stage, PipeConfig) and stage.executor is not None:
+            return replace(stage, executor=replacing(stage.name, stage.executor))
+        return stage
 
-def _replace_executors(config: PipelineConfig[Any], replacing: _Replacing) -> PipelineConfig[Any]:
     src = config.src
     if isinstance(src, MergeConfig):
         src = replace(src, pipeline_configs=tuple(_replace_executors(it, replacing) for it in src.pipeline_configs))
-    return replace(config, src=src, pipes=_replace_in_stages(config.pipes, replacing))
-
-
-def _replace_in_stages(stages: Sequence[Any], replacing: _Replacing) -> tuple[Any, ...]:
-    replaced: list[Any] = []
-    for stage in stages:
-        if isinstance(stage, PathVariantsConfig):
-            paths = tuple(_replace_in_stages(path, replacing) for path in stage.paths)
-            replaced.append(replace(stage, paths=paths))
-        elif isinstance(stage, PipeConfig) and stage.executor is not None:
-            replaced.append(replace(stage, executor=replacing(stage, stage.executor)))
-        else:
-            replaced.append(stage)
-    return tuple(replaced)
+    pipes: Any = config.pipes  # With the marks of regions.
+    return replace(config, src=src, pipes=replace_stages(pipes, own))
 
 
 def _declare(stage: str, executor: Executor, *, daemon: bool) -> DeclaredExecutor | None:
@@ -235,7 +229,7 @@ class PipelineRunner:
             return self._run_epoch()
         for source in self._sources if self._passes > 1 else ():
             if isinstance(source.source, GeneratorType | AsyncGeneratorType):
-                raise _iterated_twice(source.source)
+                raise iterated_twice("The source", source.source)
         return self._run()
 
     def close(self) -> None:
@@ -258,7 +252,7 @@ class PipelineRunner:
         if empty and self._passes > 1:
             for source in self._sources:
                 if isinstance(source.source, Iterator):
-                    raise _iterated_twice(source.source)
+                    raise iterated_twice("The source", source.source)
 
     def _run_epoch(self) -> Iterator[Any]:
         pipeline, self._ready = self._ready or self._build(), None
@@ -280,10 +274,3 @@ def _sources(config: PipelineConfig[Any]) -> Iterator[SourceConfig[Any]]:
             yield from _sources(branch)
     else:
         yield config.src
-
-
-def _iterated_twice(source: object) -> RuntimeError:
-    return RuntimeError(
-        f"The source can be iterated only once, {place_of(source)}, and the pipeline was run again. Give a source that "
-        "can be iterated again, such as a list or an object whose `__iter__` makes a generator."
-    )

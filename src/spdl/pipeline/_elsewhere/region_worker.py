@@ -20,6 +20,7 @@ from spdl.pipeline._declare.records import (
     SinkConfig,
     SourceConfig,
     StageConfig,
+    every_stage,
 )
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
@@ -504,13 +505,11 @@ def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
 
 def _threads(stages: Sequence[StageConfig]) -> int:
     threads = 0
-    for stage in stages:
-        if isinstance(stage, PipeConfig):
-            threads += stage.concurrency
-        elif isinstance(stage, PathVariantsConfig):
-            threads += sum(map(_threads, stage.paths)) + (not makes_coroutine(stage.router))
+    for stage in every_stage(stages):
+        if isinstance(stage, PathVariantsConfig):
+            threads += not makes_coroutine(stage.router)
         else:
-            threads += 1
+            threads += stage.concurrency if isinstance(stage, PipeConfig) else 1
     return threads
 
 

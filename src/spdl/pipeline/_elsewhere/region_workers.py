@@ -8,7 +8,7 @@ import multiprocessing.util  # It registers its exit hook before ours, so ours r
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from time import monotonic, sleep
@@ -17,7 +17,14 @@ from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited, was_forked
 from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
-from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
+from spdl.pipeline._declare.records import (
+    AggregateConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    StageConfig,
+    every_stage,
+    replace_stages,
+)
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, ThreadEnd, WorkerEnd, make_thread_channel
 from spdl.pipeline._elsewhere.worker_messages import Job, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_process import Running, RunningInterpreter, RunningProcess, interpreter_maker
@@ -26,15 +33,6 @@ from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
-
-
-def every_stage(stages: Sequence[StageConfig]) -> Iterator[StageConfig]:
-    """Yield the stages, each fork before the stages of its paths."""
-    for stage in stages:
-        yield stage
-        if isinstance(stage, PathVariantsConfig):
-            for path in stage.paths:
-                yield from every_stage(path)
 
 
 def _functions_of(job: Job) -> Iterator[tuple[str, object]]:
@@ -277,19 +275,14 @@ class Threads(WorkerKind):
         self._region = region
         self._payload = job
         # If there is one that cannot be, it shows here.
-        self._stages_of_one_worker(job)
+        replace_stages(job.stages, self._own)
 
     def start(self, number: int) -> RegionWorker:
         job = self._payload
-        return RegionThreads(job._replace(stages=self._stages_of_one_worker(job)), number)
-
-    def _stages_of_one_worker(self, job: Job) -> tuple[StageConfig, ...]:
-        return tuple(self._own(stage) for stage in job.stages)
+        return RegionThreads(job._replace(stages=replace_stages(job.stages, self._own)), number)
 
     def _own(self, stage: StageConfig) -> StageConfig:
         """Return a stage with its own aggregator, since this keeps what has come to one worker."""
-        if isinstance(stage, PathVariantsConfig):
-            return replace(stage, paths=tuple(tuple(map(self._own, path)) for path in stage.paths))
         if not isinstance(stage, AggregateConfig):
             return stage
         try:

@@ -11,13 +11,20 @@ from typing import Any
 
 from spdl._cores import available_cores
 from spdl._locate import callers_line
-from spdl.pipeline._declare.op import LeftOpen, context_parameter
+from spdl.pipeline._declare.op import LeftOpen
 from spdl.pipeline._declare.placement import ExecutorConfig, ProcessPoolExecutorConfig, Region
-from spdl.pipeline._declare.records import OnFailure, PathVariantsConfig, PipeConfig, StageConfig
+from spdl.pipeline._declare.records import (
+    OnFailure,
+    PipeConfig,
+    StageConfig,
+    any_asks_for_context,
+    every_stage,
+    replace_stages,
+)
 from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
 from spdl.pipeline._elsewhere.memory import Counter
 from spdl.pipeline._elsewhere.region_node import Peer, RegionNode
-from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
+from spdl.pipeline._elsewhere.region_workers import kind_of_workers
 from spdl.pipeline._elsewhere.worker_messages import Job
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import end_forked_child
@@ -389,13 +396,12 @@ def make_region(
     """
     workers = region.workers()
     given, chosen = instrumentation
-    every = list(every_stage(region.stages))
     gathers = [pattern.name for pattern in patterns if isinstance(pattern, GatheringNode)]
     ordered = all(pattern.keeps_order() for pattern in patterns) and any(
-        isinstance(stage, PipeConfig) and stage.output_order == "input" for stage in every
+        isinstance(stage, PipeConfig) and stage.output_order == "input" for stage in every_stage(region.stages)
     )
     job = Job(
-        stages=tuple(map(_for_worker, region.stages)),
+        stages=replace_stages(region.stages, _for_worker),
         pipeline_id=engine.pipeline_id,
         stage_id=first_id,
         most=_most(region.exit.buffer_size),
@@ -422,7 +428,7 @@ def make_region(
         most=job.most,
         ordered=ordered,
         gathers=gathers,
-        with_contexts=any(isinstance(it, PipeConfig) and context_parameter(it.op) is not None for it in every),
+        with_contexts=any_asks_for_context(region.stages),
     )
 
 
@@ -432,8 +438,6 @@ def _most(size: int) -> int:
 
 def _for_worker(stage: StageConfig) -> StageConfig:
     """Return a stage for the workers, without its limit of failures and its callback, which stay here."""
-    if isinstance(stage, PathVariantsConfig):
-        return replace(stage, paths=tuple(tuple(map(_for_worker, path)) for path in stage.paths))
     if isinstance(stage, PipeConfig):
         policy = replace(stage.policy, max_failures=None, on_failure=None)
         return replace(stage, executor=None, policy=policy)

@@ -312,7 +312,7 @@ def _iterate(outbox: IterableOutbox, iterable: Iterable[Any]) -> None:
         outbox.await_pass()
         with _reporting_errors(outbox, "Failed to create the iterator"):
             if not first and isinstance(iterable, GeneratorType):
-                raise _iterated_twice(iterable)
+                raise iterated_twice("`fn` returned an iterable that", iterable)
             iterator = iter(iterable)
         try:
             count = _run_pass(outbox, iterator)
@@ -322,7 +322,7 @@ def _iterate(outbox: IterableOutbox, iterable: Iterable[Any]) -> None:
                     _close(iterator)
         with _reporting_errors(outbox, "Failed to fetch the next item"):
             if count == 0 and not first and (iterator is iterable or isinstance(iterable, Pipeline)):
-                raise _iterated_twice(iterable)
+                raise iterated_twice("`fn` returned an iterable that", iterable)
         if count is not None:
             outbox.send(MessageKind.END)
         first = False
@@ -360,10 +360,10 @@ def _close(iterable: object) -> None:
         close()
 
 
-def _iterated_twice(iterable: object) -> RuntimeError:
+def iterated_twice(what: str, iterable: object) -> RuntimeError:
     return RuntimeError(
-        f"`fn` returned an iterable that can be iterated only once, {place_of(iterable)}, and it was iterated again. "
-        "Return one that can be iterated again, such as a list or an object whose `__iter__` makes a generator."
+        f"{what} can be iterated only once, {place_of(iterable)}, and it was iterated again. Give one that can be "
+        "iterated again, such as a list or an object whose `__iter__` makes a generator."
     )
 
 

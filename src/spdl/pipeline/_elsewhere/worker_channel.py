@@ -153,8 +153,13 @@ class _ChannelEnd:
     def _on_sign(self) -> None:
         raise ChannelClosed if self._closed else PeerGone
 
-    def _close(self) -> None:
-        """Wake the thread that waits at this end, and close it when they have left."""
+    def close(self) -> None:
+        """Close the end, which the threads that wait at it leave by `ChannelClosed`. May be repeated.
+
+        The other side receives what was sent, and then raises `PeerGone`.
+        """
+        if os.getpid() != self._owner:
+            return
         # Another thread may close it at the same time, and other files soon get the numbers of closed descriptors.
         with self._closing:
             if self._closed:
@@ -206,12 +211,6 @@ class WorkerEnd(_ChannelEnd):
         descriptor = open_process(parent.pid)
         serve_storage(self._open([fd for fd in (parent.sentinel, descriptor) if fd is not None]))
 
-    def close(self) -> None:
-        """Close the end. The parent receives what was sent, and then raises `PeerGone`. May be repeated."""
-        if os.getpid() == self._owner:
-            # It keeps the descriptor of the parent, which other code may have as well.
-            self._close()
-
 
 class ParentEnd(_ChannelEnd):
     """The parent's end of a channel to one worker, which makes the worker's end too."""
@@ -231,11 +230,6 @@ class ParentEnd(_ChannelEnd):
     def started(self, signs: list[int], *, in_interpreter: bool = False) -> None:
         """Begin, once the worker runs. Whoever has started it closes the worker's end here."""
         self._open(signs, reducers_to_interpreter if in_interpreter else general_reducers)
-
-    def close(self) -> None:
-        """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""
-        if os.getpid() == self._owner:
-            self._close()
 
     def _renew(self) -> None:
         """Close what this process has inherited by being forked."""

@@ -21,6 +21,7 @@ from spdl.pipeline._declare.records import (
     PipeConfig,
     PipelineConfig,
     StageConfig,
+    every_stage,
 )
 from spdl.pipeline._engine.node import KeepsItems
 from spdl.pipeline._state.format import runs_from_state, runs_to_state
@@ -76,11 +77,7 @@ def changes_counts(config: PipelineConfig[Any]) -> str | None:
 
     An op may change it without being known to, for example if it returns an object that is also a generator.
     """
-    return _first(outside(config.pipes))
-
-
-def _first(stages: Sequence[StageConfig]) -> str | None:
-    for stage in stages:
+    for stage in every_stage(outside(config.pipes)):
         match stage:
             case DisaggregateConfig():
                 return stage.name
@@ -88,10 +85,6 @@ def _first(stages: Sequence[StageConfig]) -> str | None:
                 return stage.name
             case PipeConfig(op=op) if _may_make_another_number(op):
                 return stage.name
-            case PathVariantsConfig():
-                for path in stage.paths:
-                    if (found := _first(path)) is not None:
-                        return found
             case _:
                 pass
     return None
