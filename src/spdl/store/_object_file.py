@@ -82,8 +82,7 @@ class ObjectFile(io.RawIOBase):
             ValueError: If the file is closed.
         """
         if self.closed:
-            msg = "I/O operation on closed file."
-            raise ValueError(msg)
+            raise ValueError("I/O operation on closed file.")
         target = memoryview(buffer).cast("B")
         if not target.nbytes or self._place >= self._size:
             return 0
@@ -124,8 +123,7 @@ class ObjectFile(io.RawIOBase):
         # Some servers tell no version until they are asked for content.
         self._etag = self._etag or entry.etag
         if (entry.size, entry.etag) != (self._size, self._etag):
-            msg = f"{self._path} in {self._store!r}: it has changed since it was opened; open it again"
-            raise StoreError(msg)
+            raise StoreError(f"{self._path} in {self._store!r}: it has changed since it was opened; open it again")
         return memoryview(parts[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -140,8 +138,7 @@ class ObjectFile(io.RawIOBase):
         """
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
-            msg = f"a place in a file is 0 or more, not {base + offset}"
-            raise ValueError(msg)
+            raise ValueError(f"a place in a file is 0 or more, not {base + offset}")
         self._place = base + offset
         return self._place
 

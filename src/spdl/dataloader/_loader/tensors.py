@@ -56,11 +56,10 @@ def import_torch() -> Any:
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:
-        msg = (
+        raise ImportError(
             "Batches of tensors need PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`, "
             'or pass output="numpy"'
-        )
-        raise ImportError(msg) from error
+        ) from error
     return torch
 
 

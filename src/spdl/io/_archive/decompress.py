@@ -84,8 +84,7 @@ class _Guarded:
                 raise
             truncated = isinstance(error, EOFError)
             says = "truncated: it ends before its end marker" if truncated else f"damaged: {error}"
-            msg = f"the {self._method} data is {says}"
-            raise FormatError(msg) from error
+            raise FormatError(f"the {self._method} data is {says}") from error
 
 
 class _Streams:
@@ -153,8 +152,7 @@ class _ZstdReader:
             compressed = self._read(_CHUNK)
             if not compressed:
                 if not self._stream.between_frames():
-                    msg = "the zstd data is truncated: it ends within a frame"
-                    raise FormatError(msg)
+                    raise FormatError("the zstd data is truncated: it ends within a frame")
                 return b""
             self._stream.push(compressed)
         return piece

@@ -261,8 +261,7 @@ class TarIndex(Sequence[TarMember]):
         index = position.__index__()
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
-            msg = f"the archive has {len(self)} members, got the position {position}"
-            raise IndexError(msg)
+            raise IndexError(f"the archive has {len(self)} members, got the position {position}")
         return TarMember(self._name(index), int(self._offsets[index]), int(self._sizes[index]))
 
     def find(self, name: str) -> int:
@@ -276,8 +275,7 @@ class TarIndex(Sequence[TarMember]):
         try:
             return self._positions[name]
         except KeyError:
-            msg = f"the archive of {len(self)} members has no regular file {name!r}"
-            raise KeyError(msg) from None
+            raise KeyError(f"the archive of {len(self)} members has no regular file {name!r}") from None
 
     def samples(self) -> SampleIndex:
         """Return where the samples of the archive lie, grouped as `group_samples` does it.

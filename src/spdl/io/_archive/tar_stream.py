@@ -50,11 +50,10 @@ class _Metered:
         self._before = f"the one after {name!r}"
 
     def _refuse(self) -> NoReturn:
-        msg = (
+        raise FormatError(
             f"a member, {self._before}, has more bytes than `max_member_bytes`, which is {self._most}: set it higher, "
             "or write the archive to a file without compression, whose members are not read into memory"
         )
-        raise FormatError(msg)
 
 
 def iter_stream(read: Callable[[int], Any], most: int, path: str | None = None) -> Iterator[tuple[str, bytes]]:
@@ -96,15 +95,13 @@ def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
     """Read up to `size` bytes, and check that these are bytes."""
     piece = read(size)
     if piece is None:
-        msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
-        raise BlockingIOError(msg)
+        raise BlockingIOError("the stream has nothing to read yet: it is non-blocking, and has to block")
     try:
         view = memoryview(piece)
     except TypeError:
         refuse_text_file("src", getattr(read, "__self__", read), piece)
     if view.nbytes > size:
-        msg = f"the stream gave more bytes than it was asked for: {view.nbytes}, not {size}"
-        raise ValueError(msg)
+        raise ValueError(f"the stream gave more bytes than it was asked for: {view.nbytes}, not {size}")
     return piece if isinstance(piece, bytes) else bytes(view)
 
 

@@ -74,6 +74,5 @@ def _write_all(file: Any, data: bytes | memoryview) -> None:
     while len(left) > 0:
         written = file.write(left)
         if not written:
-            msg = "the file takes nothing now: it is non-blocking, and has to block"
-            raise BlockingIOError(msg)
+            raise BlockingIOError("the file takes nothing now: it is non-blocking, and has to block")
         left = left[written:]

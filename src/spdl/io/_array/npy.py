@@ -168,11 +168,10 @@ def _accepted(descr: Any, text: str) -> DType:
         msg = f"the npy header describes its elements as {_shown(text)}, which numpy does not accept: {error}"
         raise FormatError(msg) from error
     if dtype.hasobject:
-        msg = (
+        raise FormatError(
             f"the npy data holds Python objects ({_shown(text)}): reading them would mean unpickling, which may run "
             "any code. Save plain arrays, with np.save(..., allow_pickle=False), and metadata as text"
         )
-        raise FormatError(msg)
     return dtype
 
 

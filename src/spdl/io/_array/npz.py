@@ -167,8 +167,7 @@ def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
     try:
         target = out[key]
     except KeyError:
-        msg = f"`out` has no array {key!r} to fill"
-        raise KeyError(msg) from None
+        raise KeyError(f"`out` has no array {key!r} to fill") from None
     name = f"out[{key!r}]"
     check_instance(name, target, np.ndarray, "a NumPy array")
     if target.dtype != array.dtype or target.shape != array.shape:

@@ -206,11 +206,10 @@ class AudioReader:
             bound = None if end >= samples else Fraction(place + end, rate)
             found = self._decode(Fraction(place + begin, rate), bound, cut, memory)
         if found.shape[1] != stop - start:
-            msg = (
+            raise RuntimeError(
                 f"{self._name}: samples {start} to {stop} cannot be read: decoding gives {found.shape[1]}, as times in "
                 f"the file go back, or it is damaged. `load_audio` gives all that there is"
             )
-            raise RuntimeError(msg)
         return found
 
     def close(self) -> None:

@@ -141,8 +141,7 @@ def best_stream(container: NativeDemuxer, *, audio: bool) -> int:
     """Return the index of the main stream of a medium. RuntimeError if the file has none."""
     index = container.best_stream(audio)
     if index is None:
-        msg = f"{container.name()}: there is no {'audio' if audio else 'video'} stream in it"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"{container.name()}: there is no {'audio' if audio else 'video'} stream in it")
     return index
 
 
@@ -427,5 +426,4 @@ def restore_packets(kind: str, content: Any) -> ImagePackets | AudioPackets | Vi
     for each in (native.ImagePackets, native.AudioPackets, native.VideoPackets):
         if each.__name__ == kind:
             return each.deserialize_view(content)
-    msg = f"a pickle names packets of the kind {kind!r}, which do not exist: it was damaged on its way"
-    raise ValueError(msg)
+    raise ValueError(f"a pickle names packets of the kind {kind!r}, which do not exist: it was damaged on its way")

@@ -174,8 +174,7 @@ class NvDecDecoder:
 
     def _ready(self) -> GpuVideoDecoder:
         if self._decoder is None:
-            msg = "this NvDecDecoder is not prepared: call init_decoder(), or make it by nvdec_decoder()"
-            raise RuntimeError(msg)
+            raise RuntimeError("this NvDecDecoder is not prepared: call init_decoder(), or make it by nvdec_decoder()")
         return self._decoder
 
 
@@ -323,8 +322,7 @@ def _side(name: str, side: int) -> int:
         return 0
     even = check_int(name, side, least=2, most=_LONGEST, accepted="-1, or an even int from 2 to 16384")
     if even % 2:
-        msg = f"`{name}` must be even, as NV12 has a sample of chroma for two pixels, got {side}"
-        raise ValueError(msg)
+        raise ValueError(f"`{name}` must be even, as NV12 has a sample of chroma for two pixels, got {side}")
     return even
 
 

@@ -84,11 +84,10 @@ class VideoIndex:
     def __post_init__(self) -> None:
         count = len(self.keys)
         if {len(self.times), len(self.places)} != {8 * count} or len(self.hidden) != count:
-            msg = (
+            raise ValueError(
                 f"a VideoIndex has 8 bytes of `times` and of `places`, 1 of `keys` and 1 of `hidden` for each packet, "
                 f"got {len(self.times)}, {len(self.places)}, {count} and {len(self.hidden)}: it was damaged"
             )
-            raise ValueError(msg)
 
 
 def make_index(state: State, stream: int) -> VideoIndex:

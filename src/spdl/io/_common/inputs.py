@@ -168,8 +168,7 @@ def unreadable(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        msg = f"{name}: {error}"
-        raise RuntimeError(msg) from error
+        raise RuntimeError(f"{name}: {error}") from error
 
 
 def resolve_all(given: Sequence[Any], *, files: bool) -> tuple[tuple[Any, ...], dict[int, str]]:

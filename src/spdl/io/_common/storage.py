@@ -17,8 +17,7 @@ def count_gpus(purpose: str, remedy: str) -> int:
     try:
         return native.cuda_device_count()
     except RuntimeError as error:
-        msg = f"{purpose} needs a GPU. {error}. {remedy}"
-        raise RuntimeError(msg) from None
+        raise RuntimeError(f"{purpose} needs a GPU. {error}. {remedy}") from None
 
 
 Storage: TypeAlias = "CPUStorage | Any"

@@ -103,8 +103,7 @@ def tracing(
     process_name = program_name(command_words()) if process_name is None else check_str("process_name", process_name)
     path = os.fsdecode(output)
     if _current != 0:
-        msg = f"this process is being traced already, into {_path!r}: one trace at a time"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"this process is being traced already, into {_path!r}: one trace at a time")
     with open(path, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
         number = _start(path, kilobytes * 1024)
         try:
@@ -200,8 +199,7 @@ def _start(path: str, buffer_bytes: int) -> int:
     _forget_in_children()
     number = native.trace_start(buffer_bytes)
     if number == 0:
-        msg = "this process is being traced already: one trace at a time"
-        raise RuntimeError(msg)
+        raise RuntimeError("this process is being traced already: one trace at a time")
     _path = path
     _current = number
     return number

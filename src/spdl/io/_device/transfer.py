@@ -147,8 +147,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
     torch = _import_torch("transfer_tensor_h2d")
     if not torch.cuda.is_available():
         cause = "this PyTorch was built without CUDA" if torch.version.cuda is None else "PyTorch finds none"
-        msg = f"transfer_tensor_h2d needs a GPU, but {cause}; see what `nvidia-smi` lists: {_ADVICE}"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"transfer_tensor_h2d needs a GPU, but {cause}; see what `nvidia-smi` lists: {_ADVICE}")
     place = torch.device("cuda", device) if isinstance(device, int) else torch.device(device or "cuda")
     if place.type != "cuda":
         refuse(ValueError, "device", "a GPU, such as 'cuda:0'", device)

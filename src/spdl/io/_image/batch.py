@@ -298,11 +298,10 @@ def load_image_batch(
         demux_config, decode_config = options.demux_config, options.decode_config
     elif width is _UNSET or height is _UNSET:
         missing = "width" if width is _UNSET else "height"
-        msg = (
+        raise TypeError(
             f"load_image_batch() needs `{missing}`, or a record of `options` ({callers_line()}). Pass `{missing}=None` "
             "to keep the images' own."
         )
-        raise TypeError(msg)
     upright = mode is not None if exif is None else check_flag("exif", exif)
     exact = check_flag("exact", exact)
     resize = resize_to(width, height, mode or "pad", interpolation)

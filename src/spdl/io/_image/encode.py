@@ -376,8 +376,7 @@ def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) ->
             options.append((image_format.quality_option, str(config.quality)))
         return native.encode_picture(*pixels, encoder, options, image_format.muxer)
     except RuntimeError as error:
-        msg = f"{path or 'image'}: {error}"
-        raise RuntimeError(msg) from None
+        raise RuntimeError(f"{path or 'image'}: {error}") from None
 
 
 def _check_taken(given: str, pix_fmt: str, name: str, encoder: str | None) -> None:

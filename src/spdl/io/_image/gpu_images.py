@@ -266,6 +266,5 @@ def _sides(inputs: Sequence[object], size: tuple[int | None, int | None]) -> tup
         kept.add((width or packets.width, height or packets.height))
     if len(kept) != 1:
         got = f"got {sorted(kept)} ({callers_line()})"
-        msg = f"the images of a batch must have one size, {got}. Give both width and height."
-        raise ValueError(msg)
+        raise ValueError(f"the images of a batch must have one size, {got}. Give both width and height.")
     return kept.pop()

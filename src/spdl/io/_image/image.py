@@ -175,11 +175,10 @@ def load_pages(
         packets = native.demux_bytes(file.bytes, f"{file.name}, page {number}", options, directory)
         frames.append(decode_image_packets(packets, filter_desc, decode_config))
         if _shape(frames[-1]) != _shape(frames[0]):
-            msg = (
+            raise RuntimeError(
                 f"{file.name}: page {number} becomes {_shape(frames[-1])}, but page {chosen[0][0]} "
                 f"{_shape(frames[0])}: load them one by one, or bring them to one size by `filter_desc`"
             )
-            raise RuntimeError(msg)
         if len(frames) == 1 and len(chosen) > 1:
             _check_together(file, len(chosen), frames[0], decode_config)
     return native.convert_one(frames[0], None) if isinstance(wanted, int) else native.convert_many(frames, None)
@@ -218,12 +217,11 @@ def _check_together(file: _File, count: int, first: ImageFrames, decode_config: 
     most = DEFAULT_MAX_PIXELS if decode_config is None else decode_config.max_pixels
     pixels = count * first.width * first.height
     if pixels > most:
-        msg = (
+        raise RuntimeError(
             f"{file.name}: {count} pages of {_shape(first)} have {pixels} pixels, more than the {most} that are "
             "allowed: load fewer at a time, or make them smaller by `filter_desc`; decode_config(max_pixels=...) "
             "allows more, if you trust the file"
         )
-        raise RuntimeError(msg)
 
 
 def _shape(frames: ImageFrames) -> str:
@@ -240,8 +238,7 @@ def _open(src: ImageInput, name: str | None) -> _File:
         try:
             resolved = map_file(resolved)
         except OSError as error:
-            msg = f"{shown}: cannot open the file: {error.strerror}"
-            raise RuntimeError(msg) from error
+            raise RuntimeError(f"{shown}: cannot open the file: {error.strerror}") from error
     return _File(resolved, shown)
 
 

@@ -138,11 +138,10 @@ class RowWriter:
             rows, tokens, masks = _join(rows)
         if masks is not None and (wrong := np.flatnonzero(masks.lengths != tokens.lengths)).size:
             first = int(wrong[0])
-            msg = (
+            raise ValueError(
                 f"document {rows.documents[first]} has {tokens.lengths[first]} tokens and a loss mask of "
                 f"{masks.lengths[first]}: a mask needs a number for each token"
             )
-            raise ValueError(msg)
         shape = (max(rows.offsets.size - 1, 0), self.length)
         batch: dict[str, Any] = {
             "tokens": np.empty(shape, np.int32),

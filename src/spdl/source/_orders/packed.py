@@ -270,11 +270,10 @@ class PackedOrder(Order):
     def _pack_checked(self, window: int) -> _Window:
         packed = self._pack(window)
         if _digest(packed.lengths) != int(self._digests[window]):
-            msg = (
+            raise RuntimeError(
                 f"The lengths of the documents of window {window} are not those that {self!r} was made for. "
                 "Do not change `lengths`; if the data has changed, pass another text for `data`."
             )
-            raise RuntimeError(msg)
         return packed
 
     def _exchange(self, epoch: int, window: int) -> PackedRows:
