@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
 
 from spdl._check import check_choice, check_iterable, refuse
+from spdl._not_here import require
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 
 
@@ -63,11 +63,8 @@ def agree_over_torch(group: Any = None) -> Agree:
             ...
         RuntimeError: torch.distributed is not initialised: ...
     """
-    try:
-        torch = import_module("torch")
-        distributed = import_module("torch.distributed")
-    except ModuleNotFoundError as error:
-        raise ImportError("agree_over_torch needs PyTorch: pip install 'spdl-turbo[torch]'") from error
+    torch = require("torch", "agree_over_torch")
+    distributed = require("torch.distributed", "agree_over_torch", extra="torch")
     if not (distributed.is_available() and distributed.is_initialized()):
         raise RuntimeError(
             "torch.distributed is not initialised: call init_process_group() on all ranks before agree_over_torch()."

@@ -6,6 +6,7 @@ from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from spdl._check import refuse
+from spdl._not_here import require
 from spdl.io._common.errors import LoadFailure
 from spdl.io._common.native import native
 
@@ -92,10 +93,8 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
         >>> to_torch(load_image_batch([photo], width=224, height=224)).permute(0, 3, 1, 2).shape
         torch.Size([1, 3, 224, 224])
     """
-    try:
-        import torch  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        raise _missing("to_torch", "PyTorch", "torch") from error
+    require("torch", "to_torch")
+    import torch  # noqa: PLC0415 - an optional dependency.
 
     if hasattr(buffer, "__dlpack__"):
         return torch.from_dlpack(buffer)
@@ -125,11 +124,7 @@ def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
         (375, 500, 3)
     """
     if isinstance(buffer, CUDAArrayInterface):
-        try:
-            from numba import cuda  # noqa: PLC0415 - an optional dependency.
-        except ImportError as error:
-            raise _missing("to_numba", "Numba", "numba") from error
-        return cuda.as_cuda_array(buffer)
+        return require("numba.cuda", "to_numba", extra="numba").as_cuda_array(buffer)
     if not isinstance(buffer, ArrayInterface):
         refuse(RuntimeError, "buffer", _ACCEPTED, buffer)
     return to_numpy(buffer)
@@ -154,19 +149,12 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
         >>> to_jax(load_image(photo)).shape  # doctest: +SKIP
         (375, 500, 3)
     """
-    try:
-        from jax import dlpack  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        raise _missing("to_jax", "JAX", "jax") from error
+    dlpack = require("jax.dlpack", "to_jax", extra="jax")
 
     if not hasattr(buffer, "__dlpack__"):
         refuse(RuntimeError, "buffer", "an object with `__dlpack__`, such as a CPUBuffer", buffer)
     array: jax.Array = dlpack.from_dlpack(buffer)
     return array
-
-
-def _missing(function: str, library: str, extra: str) -> ImportError:
-    return ImportError(f"{function} needs {library}, which is not installed: `pip install 'spdl-turbo[{extra}]'`")
 
 
 _FIRST_WITH_BUFFERS = 5

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
-from spdl._files import cache_folder
 from spdl.io._av.demuxer import Demuxer
 from spdl.io._common.native import native
-from spdl.io._device.cuda import CUDAConfig, search_packages
+from spdl.io._device.cuda import CUDAConfig, check_config, kernel_folder, search_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 GpuFormat: TypeAlias = Literal["rgb", "bgr"]
 
-_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
 _ORIGINAL = -1
 """The value that means the video's own width or height in 0.8.0."""
 _LONGEST = 16384
@@ -156,7 +154,7 @@ class NvDecDecoder:
         deep: bool,
     ) -> None:
         """Do what `init_decoder` says. If `deep`, samples of more than 8 bits stay whole, in frames of uint16."""
-        check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+        check_config(device_config)
         check_instance("codec", codec, native.VideoCodec, "a VideoCodec, such as `packets.codec`")
         crop = [check_int(f"crop_{side}", size, least=0, most=_LONGEST) for side, size in crops.items()]
         self._decoder = None
@@ -416,7 +414,7 @@ def convert_frames_of(
 
     Samples of more than 8 bits are the upper ones of 16, as P016 has them.
     """
-    check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+    check_config(device_config)
     if colors[0] not in _MATRICES:
         known = ", ".join(f"{number} ({name})" for number, name in _MATRICES.items())
         refuse(ValueError, "coeff", f"one of {known}", colors[0])
@@ -434,5 +432,5 @@ def convert_frames_of(
         device=device_config.device_index,
         stream=device_config.stream,
         allocator=device_config.allocator,
-        kernel_folder=str(cache_folder() / "kernels"),
+        kernel_folder=kernel_folder(),
     )

@@ -12,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
-from spdl._files import cache_folder
 from spdl.io._av.demuxer import best_stream, open_container
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._device.cuda import choose_device, search_packages
+from spdl.io._device.cuda import choose_device, kernel_folder, search_packages
 from spdl.io._image.config import DecodeConfig, decode_options
 from spdl.io._image.gpu_images import leaves_choice
 from spdl.io._image.options import (
@@ -308,7 +307,7 @@ class VideoReader:
                 device=self._gpu.device_index,
                 stream=self._gpu.stream,
                 allocator=self._gpu.allocator,
-                kernel_folder=str(cache_folder() / "kernels"),
+                kernel_folder=kernel_folder(),
             )
         shape = None if self._picture is None else (len(wanted), *self._picture)
         return self._native.read(wanted, self._request, resolve_storage(storage, shape, self._dtype))

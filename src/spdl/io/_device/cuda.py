@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from spdl._check import check_int, refuse
+from spdl._check import check_instance, check_int, refuse
+from spdl._files import cache_folder
 from spdl.io._common.native import native
 from spdl.io._common.storage import count_gpus
 
@@ -243,6 +244,17 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
             f"CUDA_VISIBLE_DEVICES, which selects them, is {visible}.",
         )
     return CUDAConfig(device_index, stream, None if allocator is None else (allocator[0], allocator[1]))
+
+
+def check_config(config: object, argument: str = "device_config") -> CUDAConfig:
+    check_instance(argument, config, CUDAConfig, "a CUDAConfig, as `spdl.io.cuda_config` returns")
+    assert isinstance(config, CUDAConfig)
+    return config
+
+
+def kernel_folder() -> str:
+    """Return the folder that keeps compiled kernels."""
+    return str(cache_folder() / "kernels")
 
 
 def local_rank() -> int:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_instance, check_int, refuse
+from spdl._not_here import require
 from spdl.io._common.native import native
-from spdl.io._device.cuda import CUDAConfig, local_rank
+from spdl.io._device.cuda import CUDAConfig, check_config, local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     import torch
 
     from spdl.io._native import CPUBuffer, CUDABuffer
-
-_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
 
 
 def transfer_buffer(
@@ -61,8 +60,7 @@ def transfer_buffer(
         refuse(TypeError, "cuda_config", "None with `device_config`, which means the same", cuda_config)
     old = device_config is None and cuda_config is not None
     name, config = ("cuda_config", cuda_config) if old else ("device_config", device_config)
-    check_instance(name, config, CUDAConfig, _CONFIG)
-    assert config is not None
+    config = check_config(config, name)
     return native.transfer_to_device(buffer, config.device_index, config.stream, config.allocator)
 
 
@@ -94,7 +92,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
 def check_device_config(device_config: object) -> None:
     """Raise TypeError unless it is None or a `CUDAConfig`. Called before anything is loaded."""
     if device_config is not None:
-        check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+        check_config(device_config)
 
 
 T = TypeVar("T")
@@ -144,7 +142,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
         device(type='cuda', index=0)
     """
     num_caches = check_int("num_caches", num_caches, least=0)
-    torch = _import_torch("transfer_tensor_h2d")
+    torch = require("torch", "transfer_tensor_h2d")
     if not torch.cuda.is_available():
         cause = "this PyTorch was built without CUDA" if torch.version.cuda is None else "PyTorch finds none"
         raise RuntimeError(f"transfer_tensor_h2d needs a GPU, but {cause}; see what `nvidia-smi` lists: {_ADVICE}")
@@ -230,7 +228,7 @@ def transfer_tensor_d2h(
         >>> transfer_tensor_d2h({"score": torch.ones(2)})["score"].device
         device(type='cpu')
     """
-    torch = _import_torch("transfer_tensor_d2h")
+    torch = require("torch", "transfer_tensor_d2h")
     if stream is not None and device is None:
         refuse(ValueError, "device", "given with a `stream`, which belongs to a device", device)
     if not torch.cuda.is_available():
@@ -255,15 +253,6 @@ def transfer_tensor_d2h(
         result: T = map_tensors(fetch, batch, torch.Tensor)
     stream.synchronize()
     return result
-
-
-def _import_torch(function: str) -> Any:
-    try:
-        import torch  # noqa: PLC0415 - an optional dependency.
-    except ImportError as error:
-        msg = f"{function} needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
-        raise ImportError(msg) from error
-    return torch
 
 
 def _local_device(torch: Any) -> torch.device:

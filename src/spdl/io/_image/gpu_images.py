@@ -7,13 +7,12 @@ import io
 import logging
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
-from spdl._check import check_choice, check_instance
-from spdl._files import cache_folder
+from spdl._check import check_choice
 from spdl._locate import callers_line
 from spdl.io._common.errors import LoadError, LoadFailure
 from spdl.io._common.inputs import is_single, list_inputs, resolve_all
 from spdl.io._common.native import native
-from spdl.io._device.cuda import CUDAConfig, default_config, search_packages
+from spdl.io._device.cuda import CUDAConfig, check_config, default_config, kernel_folder, search_packages
 from spdl.io._device.transfer import transfer_buffer
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.encode import EncodeConfig, encode_image
@@ -77,7 +76,7 @@ def load_on_gpu(
         device=device_config.device_index,
         stream=device_config.stream,
         allocator=device_config.allocator,
-        kernel_folder=_kernel_folder(),
+        kernel_folder=kernel_folder(),
         **what,
     )
 
@@ -98,10 +97,6 @@ def check_can_decode(function: str, device_config: CUDAConfig) -> None:
         raise RuntimeError(msg)
 
 
-def _kernel_folder() -> str:
-    return str(cache_folder() / "kernels")
-
-
 @functools.cache
 def _obstacle(device: int) -> str:
     """Return what keeps a device from decoding images; "" if nothing does.
@@ -110,7 +105,7 @@ def _obstacle(device: int) -> str:
     """
     search_packages()
     try:
-        native.prepare_gpu_images(device, _kernel_folder())
+        native.prepare_gpu_images(device, kernel_folder())
         difference = _mean_difference(device)
     except RuntimeError as error:
         _logger.info("GPU %d does not decode images: %s", device, error)
@@ -136,7 +131,7 @@ def _mean_difference(device: int) -> float:
     what = _plain_work((jpeg.getvalue(),), make_load_options(resize_to(*_RESIZED, "stretch", "bicubic")))
     expected, _ = native.load_batch(jitter=None, storage=None, **what)
     loaded = native.load_batch_on_gpu(
-        least=1, device=device, stream=2, allocator=None, kernel_folder=_kernel_folder(), **what
+        least=1, device=device, stream=2, allocator=None, kernel_folder=kernel_folder(), **what
     )
     if loaded is None or loaded[0] is None or expected is None:
         return float("inf")
@@ -147,7 +142,6 @@ def _mean_difference(device: int) -> float:
 PlanarFormat: TypeAlias = Literal["rgb", "bgr"]
 
 _FORMATS = {"rgb": "rgb24", "bgr": "bgr24"}
-_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
 _ORIGINAL = -1
 """The value that means the image's own width or height in 0.8.0."""
 
@@ -235,7 +229,7 @@ def _load(
     alone: bool,
 ) -> CUDABuffer:
     check_choice("pix_fmt", pix_fmt, tuple(_FORMATS))
-    check_instance("device_config", config, CUDAConfig, _CONFIG)
+    check_config(config)
     resize_to(size[0], size[1], "stretch", "bicubic")
     given = list_inputs(srcs, function)
     check_can_decode(function, config)

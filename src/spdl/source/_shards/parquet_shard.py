@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdl._check import refuse
+from spdl._not_here import require
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._shared import ChangedError
@@ -29,12 +30,7 @@ if TYPE_CHECKING:
 
 def import_arrow(who: str) -> tuple[Any, Any]:
     """Return the modules ``pyarrow`` and ``pyarrow.parquet``. ImportError, with the command, if it is not installed."""
-    try:
-        import pyarrow  # noqa: ICN001, PLC0415 - an optional dependency.
-        import pyarrow.parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError(f"{who} needs pyarrow. Install it with: pip install 'spdl-turbo[parquet]'") from error
-    return pyarrow, pyarrow.parquet
+    return require("pyarrow", who, extra="parquet"), require("pyarrow.parquet", who, extra="parquet")
 
 
 _TAIL = 1 << 16
