@@ -12,7 +12,7 @@ from spdl._check import check_choice, check_instance, check_int, check_iterable,
 from spdl.io._array.array_io import ArrayInput, map_input, name_file, opened
 from spdl.io._array.npy import npy_parts
 from spdl.io._common.errors import FormatError
-from spdl.io._common.inputs import list_inputs
+from spdl.io._common.inputs import MAX_THREADS, list_inputs
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -311,8 +311,6 @@ def _write_directory(write: Write, members: list[_ZipEntry], offset: int) -> Non
     write(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *counts, min(size, _IN_64), min(offset, _IN_64), 0))
 
 
-_MAX_THREADS = 1024
-
 # How native messages name an archive.
 _WHICH = re.compile(r"srcs\[(\d+)\]")
 
@@ -353,7 +351,7 @@ def load_npz_batch(
         ((3, 4, 5), array([7, 7, 7]))
     """
     given = list_inputs(srcs, "load_npz_batch")
-    threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
+    threads = check_int("num_threads", num_threads, least=1, most=MAX_THREADS)
     budget = to_budget(max_uncompressed_bytes)
     inputs = [map_input(each, "srcs", index) for index, each in enumerate(given)]
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from spdl._check import check_choice, check_int, refuse
 from spdl.io._av.demuxer import Demuxer
-from spdl.io._av.filters import filters_of, get_audio_filter_desc
+from spdl.io._av.filters import MAX_CHANNELS, MAX_RATE, filters_of, get_audio_filter_desc
 from spdl.io._av.time_window import Seconds, parse_moment, parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 SampleType: TypeAlias = Literal["float32", "int16"]
 
 _FORMATS = {"float32": "fltp", "int16": "s16p"}
-_MAX_RATE = 1_000_000
-_MAX_CHANNELS = 64
 # The samples that FFmpeg's resampler looks at around one, at its default settings, and some more.
 _FILTER_SIZE = 64
 
@@ -83,9 +81,9 @@ class AudioReader:
         name: str | None = None,
     ) -> None:
         if sample_rate is not None:
-            sample_rate = check_int("sample_rate", sample_rate, least=1, most=_MAX_RATE)
+            sample_rate = check_int("sample_rate", sample_rate, least=1, most=MAX_RATE)
         if num_channels is not None:
-            num_channels = check_int("num_channels", num_channels, least=1, most=_MAX_CHANNELS)
+            num_channels = check_int("num_channels", num_channels, least=1, most=MAX_CHANNELS)
         check_choice("dtype", dtype, tuple(_FORMATS))
         self._src = src
         self._config: dict[str, Any] = {k: v for k, v in locals().items() if k not in {"self", "src"}}

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, refuse
-from spdl.io._av.filters import filters_of, get_audio_filter_desc
+from spdl.io._av.filters import MAX_CHANNELS, MAX_RATE, filters_of, get_audio_filter_desc
 from spdl.io._av.time_window import parse_windows
 from spdl.io._common.errors import LoadFailure, settle
-from spdl.io._common.inputs import list_inputs, resolve_all
+from spdl.io._common.inputs import MAX_THREADS, list_inputs, resolve_all
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options, demux_options
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 AudioOnError: TypeAlias = Literal["raise", "skip", "zero"]
 
 _ON_ERROR = get_args(AudioOnError)
-_MAX_THREADS = 1024
-_MAX_RATE = 1_000_000
-_MAX_CHANNELS = 64
 _MAX_FRAMES = 1 << 40
 
 
@@ -115,12 +112,12 @@ def load_audio_batch(
     """
     check_choice("on_error", on_error, _ON_ERROR)
     if sample_rate is not None:
-        check_int("sample_rate", sample_rate, least=1, most=_MAX_RATE)
+        check_int("sample_rate", sample_rate, least=1, most=MAX_RATE)
     if num_channels is not None:
-        check_int("num_channels", num_channels, least=1, most=_MAX_CHANNELS)
+        check_int("num_channels", num_channels, least=1, most=MAX_CHANNELS)
     if num_frames is not None:
         check_int("num_frames", num_frames, least=1, most=_MAX_FRAMES)
-    threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
+    threads = check_int("num_threads", num_threads, least=1, most=MAX_THREADS)
     given = list_inputs(srcs, "load_audio_batch")
     windows = parse_windows(timestamps, len(given))
     inputs, unread = resolve_all(given, files=True)
@@ -273,7 +270,7 @@ def load_video_batch(
         step=check_int("step", step, least=1),
         demux=demux_options(demux_config, None),
         decode=decode_options(decode_config),
-        num_threads=check_int("num_threads", num_threads, least=1, most=_MAX_THREADS),
+        num_threads=check_int("num_threads", num_threads, least=1, most=MAX_THREADS),
         keep_failed=on_error == "zero",
         storage=resolve_storage(storage, (len(given), count, *shape), dtype),
     )

@@ -8,6 +8,7 @@ from numbers import Rational
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_instance, check_int, check_str, refuse
+from spdl.io._av.filters import MAX_CHANNELS
 from spdl.io._common.native import native
 from spdl.io._image.config import check_ffmpeg_text
 from spdl.io._image.encode import ALIASES, PIXEL_FORMATS, as_array, check_dtype
@@ -29,20 +30,19 @@ _ACCEPTED = "frames per second as (numerator, denominator), a Fraction or an int
 _MAX_INT = 2**31 - 1
 
 
-def parse_frame_rate(argument: str, rate: Any) -> tuple[int, int]:
+def parse_frame_rate(rate: Any) -> tuple[int, int]:
     if isinstance(rate, Rational) and not isinstance(rate, bool):
         parts = (rate.numerator, rate.denominator)
     elif isinstance(rate, (tuple, list)) and len(rate) == 2:  # noqa: PLR2004 - a pair.
         parts = (rate[0], rate[1])
     else:
-        refuse(TypeError, argument, _ACCEPTED, rate)
+        refuse(TypeError, "frame_rate", _ACCEPTED, rate)
     numerator, denominator = (
-        check_int(f"{argument}[{i}]", part, least=1, most=_MAX_INT, accepted=_ACCEPTED) for i, part in enumerate(parts)
+        check_int(f"frame_rate[{i}]", part, least=1, most=_MAX_INT, accepted=_ACCEPTED) for i, part in enumerate(parts)
     )
     return Fraction(numerator, denominator).as_integer_ratio()
 
 
-_MAX_CHANNELS = 64
 _MAX_QSCALE = 1 << 16
 _MAX_BIT_RATE = 2**62
 
@@ -79,7 +79,7 @@ class AudioEncodeConfig:
     qscale: int = -1
 
     def __post_init__(self) -> None:
-        check_int("num_channels", self.num_channels, least=1, most=_MAX_CHANNELS)
+        check_int("num_channels", self.num_channels, least=1, most=MAX_CHANNELS)
         check_int("sample_rate", self.sample_rate, least=1, most=_MAX_INT)
         check_ffmpeg_text("sample_fmt", self.sample_fmt)
         _check_common(self)
@@ -136,7 +136,7 @@ class VideoEncodeConfig:
         check_int("height", self.height, least=1, most=MAX_SIDE)
         check_int("width", self.width, least=1, most=MAX_SIDE)
         if self.frame_rate is not None:
-            object.__setattr__(self, "frame_rate", parse_frame_rate("frame_rate", self.frame_rate))
+            object.__setattr__(self, "frame_rate", parse_frame_rate(self.frame_rate))
         check_ffmpeg_text("pix_fmt", self.pix_fmt)
         _check_common(self)
         check_int("gop_size", self.gop_size, least=-1, most=_MAX_INT)
@@ -292,7 +292,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: FrameRate
     name = ALIASES.get(check_str("pix_fmt", pix_fmt), pix_fmt)
     if pix_fmt not in _PIX_FMTS:
         refuse(ArrayMismatchError, "pix_fmt", f"one of {', '.join(_PIX_FMTS)}", pix_fmt)
-    rate = parse_frame_rate("frame_rate", frame_rate)
+    rate = parse_frame_rate(frame_rate)
     time = check_int("pts", pts, least=-_MAX_TIME, most=_MAX_TIME)
     shown = as_array("array", array)
     check_dtype("array", shown.dtype, name, pix_fmt, ArrayMismatchError)
@@ -344,9 +344,9 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         refuse(ArrayMismatchError, "array", f"of dtype {dtype} for {sample_fmt!r}", heard.dtype)
     planar = sample_fmt.endswith("p")
     channels, samples = (heard.shape if planar else heard.shape[::-1]) if heard.ndim == 2 else (0, 0)  # noqa: PLR2004
-    if not (1 <= channels <= _MAX_CHANNELS and 1 <= samples <= _MAX_INT):
+    if not (1 <= channels <= MAX_CHANNELS and 1 <= samples <= _MAX_INT):
         order = "(channels, samples)" if planar else "(samples, channels)"
-        accepted = f"of shape {order}, 1 to {_MAX_CHANNELS} channels, at least 1 sample, for {sample_fmt!r}"
+        accepted = f"of shape {order}, 1 to {MAX_CHANNELS} channels, at least 1 sample, for {sample_fmt!r}"
         refuse(ArrayMismatchError, "array", accepted, heard.shape)
     return native.reference_audio(_bytes_of(heard), sample_fmt, channels, samples, rate, time)
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     )
 
 
+MAX_RATE = 1_000_000
+"""The most samples per second."""
+MAX_CHANNELS = 64
+
 AUDIO_FILTER_DESC = "aformat=sample_fmts=fltp"
 """The default filters of sound: a conversion to 32-bit floats, each channel by itself."""
 
@@ -97,7 +101,7 @@ def get_audio_filter_desc(
         filters.append(f"aformat=channel_layouts={filter_count('num_channels', num_channels)}c")
     if sample_rate is not None:
         filters.append(f"aresample={filter_count('sample_rate', sample_rate)}")
-    if timestamp is not None and (bounds := filter_window("timestamp", timestamp)):
+    if timestamp is not None and (bounds := filter_window(timestamp)):
         filters.append(f"atrim={':'.join(bounds)}")
     if num_frames is not None:
         filters += ["apad", f"atrim=end_sample={filter_count('num_frames', num_frames)}"]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*::)*[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MOST_STORES = 32
 _MOST_AT_ONCE = 32
+MAX_THREADS = 1024
+"""The most threads that a batch may be loaded by."""
 
 _lock = RenewedLock()  # Stores begin again by themselves in a forked process.
 _stores: OrderedDict[str, Store] = OrderedDict()
@@ -148,7 +150,7 @@ def resolve(value: Any, argument: str, index: int | None = None, *, files: bool)
     return fetch(found) if is_url(found) else found
 
 
-def resolve_media(value: Any, name: str | None, *, files: bool) -> tuple[Any, str | None]:
+def resolve_media(value: Any, name: str | None) -> tuple[Any, str | None]:
     """Return an audio, image or video input as `resolve` does, and its name for messages if it has one.
 
     Raises:
@@ -157,9 +159,9 @@ def resolve_media(value: Any, name: str | None, *, files: bool) -> tuple[Any, st
     """
     url = url_of(value)
     if url is None:
-        return resolve(value, "src", files=files), name
+        return resolve(value, "src", files=True), name
     with unreadable(name or url):
-        return resolve(value, "src", files=files), name or url
+        return resolve(value, "src", files=True), name or url
 
 
 @contextmanager

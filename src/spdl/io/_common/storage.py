@@ -24,7 +24,6 @@ Storage: TypeAlias = "CPUStorage | Any"
 """A `CPUStorage`, or a writable, contiguous array that the caller owns: one with the buffer protocol (NumPy, shared
 memory, ``bytearray``), or a PyTorch tensor in main memory."""
 
-_MAX_SIZE = sys.maxsize
 _FORMATS = {
     "uint8": "B",
     "uint16": "H",
@@ -67,7 +66,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
         >>> load_image_batch([photo] * 4, width=224, height=224, storage=storage).shape
         (4, 224, 224, 3)
     """
-    size = check_int("size", size, least=1, most=_MAX_SIZE)
+    size = check_int("size", size, least=1, most=sys.maxsize)
     pin_memory = check_flag("pin_memory", pin_memory)
     if pin_memory:
         count_gpus("Pinned memory", "Without one, pass pin_memory=False.")

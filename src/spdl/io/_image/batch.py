@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, Unpack, overload
 from spdl._check import check_flag, check_instance, check_int, refuse
 from spdl._locate import callers_line
 from spdl.io._common.errors import LoadFailure, OnError, on_error_of, settle
-from spdl.io._common.inputs import list_inputs, resolve_all, url_of
+from spdl.io._common.inputs import MAX_THREADS, list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
@@ -81,7 +81,6 @@ def load_filtered_batch(
     return (native.convert_many(frames, memory) if frames else None), reasons
 
 
-MAX_THREADS = 1024
 _UNSET: Any = ...
 
 

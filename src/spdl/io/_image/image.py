@@ -88,7 +88,7 @@ def demux_for(options: DemuxOptions, src: ImageInput, name: str | None) -> Image
     """Do what `demux_image` does, with options as native code takes them."""
     if name is not None:
         check_instance("name", name, str, "a str or None")
-    resolved, name = resolve_media(src, name, files=True)
+    resolved, name = resolve_media(src, name)
     if isinstance(resolved, str):
         return native.demux_file(resolved, describe(resolved, name), options)
     return native.demux_bytes(resolved, describe(resolved, name), options, None)
@@ -232,7 +232,7 @@ def _open(src: ImageInput, name: str | None) -> _File:
     """Return the bytes of a file; only the ones that are used are read."""
     if name is not None:
         check_instance("name", name, str, "a str or None")
-    resolved, name = resolve_media(src, name, files=True)
+    resolved, name = resolve_media(src, name)
     shown = describe(resolved, name)
     if isinstance(resolved, str):
         try:

@@ -69,7 +69,7 @@ def get_video_filter_desc(
     fill = None if pad_mode is None else filter_color("pad_mode", pad_mode)
     if frame_rate is not None:
         filters.append(f"fps={filter_rate('frame_rate', frame_rate)}")
-    if timestamp is not None and (bounds := filter_window("timestamp", timestamp)):
+    if timestamp is not None and (bounds := filter_window(timestamp)):
         filters.append(f"trim={':'.join(bounds)}")
     if scale_width is not None or scale_height is not None:
         check_choice("scale_mode", scale_mode, ("pad", "crop", None))
@@ -146,16 +146,16 @@ def filter_rate(argument: str, value: Any) -> str:
     return f"{numerator}/{denominator}"
 
 
-def filter_window(argument: str, value: Any) -> list[str]:
+def filter_window(value: Any) -> list[str]:
     """Return the bounds of a window in seconds as options of trim and atrim. Infinite ones are left out."""
     accepted = "a pair of seconds (start, end)"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-        refuse(TypeError, argument, accepted, value)
+        refuse(TypeError, "timestamp", accepted, value)
     if len(value) != 2:  # noqa: PLR2004 - a pair.
-        refuse(ValueError, argument, accepted, value)
-    start, end = (check_number(f"{argument}[{i}]", each, "a number of seconds") for i, each in enumerate(value))
+        refuse(ValueError, "timestamp", accepted, value)
+    start, end = (check_number(f"timestamp[{i}]", each, "a number of seconds") for i, each in enumerate(value))
     if not start < end:
-        refuse(ValueError, argument, "a window that starts before it ends", value)
+        refuse(ValueError, "timestamp", "a window that starts before it ends", value)
     return [
         f"{name}={_seconds(each)}" for name, each in zip(("start", "end"), value, strict=True) if not math.isinf(each)
     ]

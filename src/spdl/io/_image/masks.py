@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, get_args
 
 from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.io._common.errors import LoadFailure, on_error_of, settle
-from spdl.io._common.inputs import list_inputs, resolve_all, url_of
+from spdl.io._common.inputs import MAX_THREADS, list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
 from spdl.io._common.storage import resolve_storage
 from spdl.io._image.augment import Crop, Flip, resolve_crop, resolve_flip
-from spdl.io._image.batch import MAX_THREADS
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.image import ImageInput, describe
 from spdl.io._image.options import (

@@ -507,7 +507,7 @@ def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
     if window.looked:
         # Other programs have the cores, so what was seen of the threads does not tell which of these it is.
         return stage.concurrency > 1 and stage.waits_for_thread >= WAITS_MOSTLY and is_starved(window)
-    computing = sum(each.cpu * each.occupancy * each.concurrency for each in window.stages if not each.processes)
+    computing = sum(_computing(each) for each in window.stages if not each.processes)
     return computing >= _SOME_OF_A_CORE and stage.cpu >= _HARDLY_COMPUTES
 
 
@@ -550,11 +550,7 @@ def _is_computing(window: Window, stage: StageWindow) -> bool:
     if stage.cpu >= _COMPUTES or (stage.runs >= _COMPUTES and stage.cpu >= _COMPUTES / 2):
         return True
     used = max(window.cores_used, 1e-9)
-    if (
-        window.cores <= WORTH * used
-        and not stage.processes
-        and stage.cpu * stage.occupancy * stage.concurrency >= used / 2
-    ):
+    if window.cores <= WORTH * used and not stage.processes and _computing(stage) >= used / 2:
         # More of them would find no core to compute on, whatever they wait for besides.
         return True
     if stage.per_second.bytes_read and stage.waits_for_thread >= WAITS_MOSTLY:

@@ -166,8 +166,7 @@ class Seen:
 
     def _at_first(self, thread: int) -> ThreadTimes:
         # A thread that began later had used nothing.
-        times = self.times_before.get(thread)
-        return type(self.times_after[thread])(0.0, 0.0, 0) if times is None else times
+        return self.times_before.get(thread, ThreadTimes(0.0, 0.0, 0))
 
     def doing_in(self, part: int) -> Counter[Doing]:
         """Return what threads did while they ran the ops of a part of the pipeline: how many looks saw what."""

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import KeyedPermutation, Order, Recent, check_positions, digest, random_order
-
-_LARGEST = 2**48
+from spdl.source._orders.order import LARGEST, KeyedPermutation, Order, Recent, check_positions, digest, random_order
 
 
 class BlockShuffledOrder(Order):
@@ -45,7 +43,7 @@ class BlockShuffledOrder(Order):
     def __init__(
         self, n: int, /, *, block: int | Sequence[int] | NDArray[np.int64], window: int = 16, seed: int = 0
     ) -> None:
-        self._size = check_int("n", n, least=1, most=_LARGEST)
+        self._size = check_int("n", n, least=1, most=LARGEST)
         self._window = positive("window", window)
         self.seed = check_int("seed", seed, least=None)
         equal = not hasattr(block, "__len__")

@@ -89,7 +89,7 @@ class BucketedOrder(Order):
         too_long: TooLong = "error",
     ) -> None:
         # A copy, since a later change would be another order.
-        self._lengths: NDArray[Any] = np.array(to_numbers("lengths", lengths, "iuf", "a sequence of numbers"))
+        self._lengths: NDArray[Any] = np.array(to_numbers(lengths, "iuf", "a sequence of numbers"))
         if self._lengths.dtype.kind == "f" and np.isnan(self._lengths).any():
             refuse(ValueError, f"lengths[{int(np.isnan(self._lengths).argmax())}]", "a number", float("nan"))
         self._size = self._num_items = int(self._lengths.size)

@@ -13,14 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
 from spdl.io import PackedRows
-from spdl.source._orders.order import EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
+from spdl.source._orders.order import LARGEST, EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
 from spdl.source._orders.packed import PackedOrder, documents_of, put_together
 from spdl.source._orders.turns import Corpus, ItemTurns, Phase, TokenTurns
 from spdl.source._orders.weighted import to_weights
 
 Unit: TypeAlias = Literal["items", "tokens"]
 
-_LARGEST = 2**48
 # States shall stay short.
 _LONG = 300
 
@@ -127,8 +126,8 @@ class MixedOrder:
         self.stage = check_int("stage", stage, least=0)
         self._sizes = _check_sizes(sizes, self.parts)
         self._starts = [0, *accumulate(self._sizes)]
-        if self._starts[-1] > _LARGEST:
-            refuse(ValueError, "parts", f"at most {_LARGEST} items in all", parts)
+        if self._starts[-1] > LARGEST:
+            refuse(ValueError, "parts", f"at most {LARGEST} items in all", parts)
         self._lengths = None if lengths is None else _check_lengths(lengths, self._sizes)
         if self._lengths is None and unit == "tokens":
             refuse(TypeError, "lengths", 'the lengths of the documents of each part with unit="tokens"', lengths)
@@ -139,8 +138,8 @@ class MixedOrder:
         ]
         self._seeds: tuple[int | None, ...] = tuple(seeds)
         self._num_samples = None if num_samples is None else positive("num_samples", num_samples)
-        if self._num_samples is not None and self._num_samples > _LARGEST:
-            refuse(ValueError, "num_samples", f"at most {_LARGEST}", num_samples)
+        if self._num_samples is not None and self._num_samples > LARGEST:
+            refuse(ValueError, "num_samples", f"at most {LARGEST}", num_samples)
         phases = [(Phase(size, 0),) for size in self._sizes]
         self._begin(phases, [0] * len(phases), None)
 
@@ -191,7 +190,7 @@ class MixedOrder:
             weights = (
                 [*map(len, self.parts)] if lengths is None else [int(each.sum(dtype=np.int64)) for each in lengths]
             )
-        return to_weights("weights", weights, len(self.parts), "part")
+        return to_weights(weights, len(self.parts), "part")
 
     @property
     def fingerprint(self) -> str:

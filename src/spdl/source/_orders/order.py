@@ -24,16 +24,16 @@ def digest(text: str | bytes) -> str:
     return blake2b(text.encode() if isinstance(text, str) else text, digest_size=6).hexdigest()
 
 
-def to_numbers(argument: str, numbers: object, kinds: str, called: str) -> NDArray[Any]:
-    """Return numbers of some NumPy kinds, at least one, in one dimension, without a copy if they are an array."""
+def to_numbers(lengths: object, kinds: str, called: str) -> NDArray[Any]:
+    """Return at least one length, in one dimension, of some NumPy kinds; without a copy if they are an array."""
     try:
-        found = np.asanyarray(numbers)
+        found = np.asanyarray(lengths)
     except ValueError as error:
-        refuse(TypeError, argument, called, numbers, f"NumPy says: {error}.")
+        refuse(TypeError, "lengths", called, lengths, f"NumPy says: {error}.")
     if found.ndim != 1 or not found.size:
-        refuse(ValueError, argument, "at least one number, in one dimension", numbers)
+        refuse(ValueError, "lengths", "at least one number, in one dimension", lengths)
     if found.dtype.kind not in kinds:
-        refuse(TypeError, argument, called, numbers)
+        refuse(TypeError, "lengths", called, lengths)
     return found
 
 
@@ -164,7 +164,8 @@ def refuse_batches(argument: str, order: EpochOrder) -> None:
         refuse(ValueError, argument, "an order of items, not one that makes batches", order, remedy)
 
 
-_LARGEST = 2**48
+LARGEST = 2**48
+"""How many items or draws an order has at most."""
 # Up to here the order is a table, made by sorting random numbers: all orders are then equally likely.
 _LARGEST_TABLE = 4096
 _ROUNDS = 6
@@ -204,7 +205,7 @@ class KeyedPermutation:
     """
 
     def __init__(self, n: int, /, *, seed: int = 0, epoch: int = 0) -> None:
-        self._size = check_int("n", n, least=1, most=_LARGEST)
+        self._size = check_int("n", n, least=1, most=LARGEST)
         seed, epoch = check_int("seed", seed, least=None), check_int("epoch", epoch, least=None)
         # The keys of items have no negative index.
         self._keys = tuple(random_key(seed, epoch, -1 - number) for number in range(_ROUNDS))
@@ -359,7 +360,7 @@ class SequentialOrder(Order):
     _kind = "sequential"
 
     def __init__(self, n: int, /) -> None:
-        self._size = check_int("n", n, least=1, most=_LARGEST)
+        self._size = check_int("n", n, least=1, most=LARGEST)
         self._name = f"n={self._size}"
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:  # noqa: ARG002 - of the protocol.
@@ -396,14 +397,13 @@ class ShuffledOrder(Order):
     _kind = "shuffled"
 
     def __init__(self, n: int, /, *, seed: int = 0) -> None:
-        self._size = check_int("n", n, least=1, most=_LARGEST)
+        self._size = check_int("n", n, least=1, most=LARGEST)
         self.seed = check_int("seed", seed, least=None)
         self._name = f"n={self._size}, seed={self.seed}"
-        self._last: tuple[int, KeyedPermutation] | None = None
+        self._shuffled = Recent(self._shuffle, kept=1)
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
-        last = self._last
-        if last is None or last[0] != epoch:
-            # A pair, so that threads in different epochs never mix them up.
-            last = self._last = (epoch, KeyedPermutation(self._size, seed=self.seed, epoch=epoch))
-        return last[1].take(positions)
+        return self._shuffled(epoch).take(positions)
+
+    def _shuffle(self, epoch: int) -> KeyedPermutation:
+        return KeyedPermutation(self._size, seed=self.seed, epoch=epoch)

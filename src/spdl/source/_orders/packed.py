@@ -125,7 +125,7 @@ class PackedOrder(Order):
         self._drops = check_too_long(too_long)
         self.seed = check_int("seed", seed, least=None)
         self._shuffles = check_flag("shuffle", shuffle)
-        self._lengths = to_numbers("lengths", lengths, "iu", "an array of integers")
+        self._lengths = to_numbers(lengths, "iu", "an array of integers")
         size = int(self._lengths.size)
         window = min(positive("window", window), size)
         # A window has at least 64 runs, so that its documents are from all over the data.

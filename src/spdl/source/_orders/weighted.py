@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._orders.order import Order, Recent, check_positions, digest, random_bits
+from spdl.source._orders.order import LARGEST, Order, Recent, check_positions, digest, random_bits
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-_LARGEST = 2**48
 
 
 class WeightedOrder(Order):
@@ -55,7 +54,7 @@ class WeightedOrder(Order):
         replacement: bool = True,
         seed: int = 0,
     ) -> None:
-        self._weights = to_weights("weights", weights)
+        self._weights = to_weights(weights)
         self.replacement = check_flag("replacement", replacement)
         self.seed = check_int("seed", seed, least=None)
         likely = int(np.count_nonzero(self._weights))
@@ -63,8 +62,8 @@ class WeightedOrder(Order):
         self._size = available if num_draws is None else positive("num_draws", num_draws)
         if not self.replacement and self._size > likely:
             refuse(ValueError, "num_draws", f"at most {likely}, the items with a weight above 0", num_draws)
-        if self._size > _LARGEST:
-            refuse(ValueError, "num_draws", f"at most {_LARGEST}", num_draws)
+        if self._size > LARGEST:
+            refuse(ValueError, "num_draws", f"at most {LARGEST}", num_draws)
         # Divided by the largest first, since the sum of finite numbers may be infinite.
         self._sums = np.cumsum(self._weights / self._weights.max())
         self._last = int(np.flatnonzero(self._weights)[-1])
@@ -98,20 +97,20 @@ class WeightedOrder(Order):
         return likely[np.argsort(times, kind="stable")[: self._size]].astype(np.int64, copy=False)
 
 
-def to_weights(argument: str, weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
+def to_weights(weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         accepted = "a sequence of numbers" if size is None else f"a sequence of {size} numbers"
-        refuse(TypeError, argument, accepted, weights, f"NumPy says: {error}.")
+        refuse(TypeError, "weights", accepted, weights, f"NumPy says: {error}.")
     if size is not None and values.shape != (size,):
-        refuse(ValueError, argument, f"{size} numbers, one for each {of}", weights, f"The shape is {values.shape}.")
+        refuse(ValueError, "weights", f"{size} numbers, one for each {of}", weights, f"The shape is {values.shape}.")
     if values.ndim != 1 or not values.size:
-        refuse(ValueError, argument, "at least one number, in one dimension", weights)
+        refuse(ValueError, "weights", "at least one number, in one dimension", weights)
     if (bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0)))).size:
-        refuse(ValueError, f"{argument}[{bad[0]}]", "finite and at least 0", float(values[bad[0]]))
+        refuse(ValueError, f"weights[{bad[0]}]", "finite and at least 0", float(values[bad[0]]))
     if not values.any():
-        refuse(ValueError, argument, "numbers, at least one above 0", weights)
+        refuse(ValueError, "weights", "numbers, at least one above 0", weights)
     return values
 
 

@@ -9,7 +9,7 @@ from spdl._check import check_flag, check_int, check_str, positive, refuse
 from spdl._ranges import Ranges
 from spdl.source._orders import mix_stages
 from spdl.source._orders.mixed import MixedOrder
-from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder, makes_batches
+from spdl.source._orders.order import LARGEST, EpochOrder, SequentialOrder, ShuffledOrder, makes_batches
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_state import (
@@ -329,7 +329,7 @@ def _make_order(order: int | EpochOrder, *, shuffle: bool, seed: int) -> EpochOr
             refuse(ValueError, "order", "an order of at least one item", order)
         return order
     accepted = "the number of items, an int of at least 1, or an EpochOrder"
-    n = check_int("order", order, least=1, most=2**48, accepted=accepted)
+    n = check_int("order", order, least=1, most=LARGEST, accepted=accepted)
     return ShuffledOrder(n, seed=seed) if shuffle else SequentialOrder(n)
 
 

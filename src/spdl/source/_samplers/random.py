@@ -64,7 +64,7 @@ class DistributedRandomSampler:
         num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
         self._probabilities: NDArray[np.float64] | None = None
         if weights is not None:
-            chances = to_weights("weights", weights, self._size)
+            chances = to_weights(weights, self._size)
             # Divided by the largest first, since the sum of finite numbers may be infinite.
             chances /= chances.max()
             self._probabilities = chances / chances.sum()
