@@ -30,6 +30,7 @@ from spdl.pipeline._declare.records import (
     StageConfig,
     StageInfo,
     any_asks_for_context,
+    every_source,
 )
 from spdl.pipeline._engine.channel import CAPACITY, Channel, Order
 from spdl.pipeline._engine.engine import Engine
@@ -340,7 +341,7 @@ def plan(
 
         return EventLoopThread(engine, lifespans, background)
 
-    num_sources = _count_sources(config)
+    num_sources = sum(1 for _ in every_source(config))
     engine = Engine(
         next_pipeline_id() if pipeline_id is None else pipeline_id,
         num_threads,
@@ -368,12 +369,6 @@ def plan(
 
         engine.bound_bytes(Budget(max_bytes, engine))
     return engine
-
-
-def _count_sources(config: PipelineConfig[Any]) -> int:
-    if isinstance(config.src, MergeConfig):
-        return sum(map(_count_sources, config.src.pipeline_configs))
-    return 1
 
 
 def _asks_for_contexts(config: PipelineConfig[Any]) -> bool:

@@ -663,5 +663,14 @@ class PipelineConfig(Generic[T]):
         return "\n".join(["PipelineConfig", *(_indented(part, 2) for part in (self.src, *self.pipes, self.sink))])
 
 
+def every_source(config: PipelineConfig[Any]) -> Iterator[SourceConfig[Any]]:
+    """Yield the sources of a pipeline: one, or those of all branches of a merge."""
+    if isinstance(config.src, MergeConfig):
+        for branch in config.src.pipeline_configs:
+            yield from every_source(branch)
+    else:
+        yield config.src
+
+
 def _indented(part: object, width: int) -> str:
     return textwrap.indent(repr(part), " " * width)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from spdl._processes import was_forked
 from spdl.pipeline._build import build_pipeline
-from spdl.pipeline._declare.records import MergeConfig, PipeConfig, PipelineConfig, SourceConfig, replace_stages
+from spdl.pipeline._declare.records import MergeConfig, PipeConfig, PipelineConfig, every_source, replace_stages
 from spdl.pipeline._elsewhere.serve import iterated_twice
 from spdl.pipeline._engine.lifetime import next_pipeline_id, number_pipelines_from
 from spdl.pipeline._pipeline import Pipeline
@@ -210,7 +210,7 @@ class PipelineRunner:
         self._arguments = arguments
         # Of this process, so that the logs of the two name different pipelines.
         self._pipeline_id = next_pipeline_id()
-        self._sources = list(_sources(config))
+        self._sources = list(every_source(config))
         # The pipeline for the next pass, if it was built already.
         self._ready: Pipeline[Any] | None = None
         self._passes = 0
@@ -266,11 +266,3 @@ class PipelineRunner:
             else:
                 # The items under way belong to an epoch that was left early.
                 pipeline.stop()
-
-
-def _sources(config: PipelineConfig[Any]) -> Iterator[SourceConfig[Any]]:
-    if isinstance(config.src, MergeConfig):
-        for branch in config.src.pipeline_configs:
-            yield from _sources(branch)
-    else:
-        yield config.src

@@ -16,7 +16,7 @@ from spdl.io._shared import BytesReader, decompressed, is_compressed
 from spdl.source._place import Place, find_folder
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.parquet_shard import import_arrow
-from spdl.source._shards.sharded import Contents, LazyShard, open_contents
+from spdl.source._shards.sharded import Contents, LazyShard, naming_place, open_contents
 
 if TYPE_CHECKING:
     from spdl.store import Store
@@ -402,19 +402,15 @@ class PackedShard(LazyShard[tuple[Contents, Offsets]]):
         return self._read_table(contents.read([0], [self._table_bytes])[0])
 
     def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
-        try:
+        with naming_place(self.place):
             self._bounded(max(self._table_bytes, self._packing.size if self._packing else 0))
             read = open_packed(self.place, self._packing)
             offsets = self._read_table(memoryview(read_exactly(read, self._table_bytes)))
             size = int(offsets[-1])
             if self._packing is not None and size != self._packing.size:
-                raise FormatError(f"it has {size} bytes when it is decompressed, and {self._packing.size} by its index")  # noqa: TRY301
+                raise FormatError(f"it has {size} bytes when it is decompressed, and {self._packing.size} by its index")
             # As much as the table says and no more, whatever the stream would become.
             rest = read_exactly(read, self._bounded(size) - self._table_bytes)
-        except FormatError as error:
-            if str(self.place) in str(error):
-                raise
-            raise FormatError(f"{self.place}: {error}") from error
         whole = bytes(self._table_bytes) + rest
         return (whole, offsets), len(whole)
 

@@ -25,7 +25,7 @@ from spdl.io._shared import (
 )
 from spdl.source._labelled.lists import fingerprint
 from spdl.source._place import Place, find_places
-from spdl.source._shards.sharded import Contents, LazyShard, ShardedRecords, kept_name, open_contents
+from spdl.source._shards.sharded import Contents, LazyShard, ShardedRecords, kept_name, naming_place, open_contents
 
 if TYPE_CHECKING:
     from spdl.store import Entry, Store
@@ -329,12 +329,8 @@ class LineReader:
             place = self._places[file]
             begin = mark if file == mark.file else Mark(self._number, file)
             self.mark = self._coming = begin
-            try:
+            with naming_place(place):
                 yield from self._read_file(place, begin)
-            except FormatError as error:
-                if str(place) in str(error):
-                    raise
-                raise FormatError(f"{place}: {error}", path=place.path) from error
 
     def _read_file(self, place: Place, begin: Mark) -> Iterator[Line]:
         # The beginning of a line whose end has not come yet.

@@ -30,7 +30,7 @@ from spdl.source._shards.indexed import (
     read_exactly,
 )
 from spdl.source._shards.parquet_shard import import_arrow
-from spdl.source._shards.sharded import Contents, ShardedRecords
+from spdl.source._shards.sharded import Contents, ShardedRecords, naming_place
 
 if TYPE_CHECKING:
     from spdl.store import Store
@@ -217,10 +217,8 @@ class LitDataChunk(PackedShard):
         frame = bytes(contents.read([start], [stored])[0])
         if not is_compressed(frame[:8]):
             raise FormatError(f"{self.place} is damaged: frame {number} is not compressed by zstd")
-        try:
+        with naming_place(self.place, f", frame {number}"):
             content = read_exactly(decompressed(frame[:8], BytesReader(memoryview(frame)[8:]).read), self._bounded(raw))
-        except FormatError as error:
-            raise FormatError(f"{self.place}, frame {number}: {error}") from error
         return content, raw
 
     def _decompress_sample(self, number: int, stored: memoryview) -> memoryview:
@@ -229,12 +227,10 @@ class LitDataChunk(PackedShard):
         if bytes(stored[: len(_ZSTD)]) != _ZSTD:
             return stored
         read = decompressed(bytes(stored[:8]), BytesReader(stored[8:]).read)
-        try:
+        with naming_place(self.place, f", sample {number}"):
             sizes = read_exactly(read, _WORD * self._parts)
             # As much as it says itself and no more, whatever the stream would become.
             content = read_exactly(read, self._bounded(int(np.frombuffer(sizes, "<u4").sum(dtype=np.int64))))
-        except FormatError as error:
-            raise FormatError(f"{self.place}, sample {number}: {error}") from error
         return memoryview(sizes + content)
 
     def _read_arrow(self) -> tuple[Any, int]:
@@ -348,19 +344,15 @@ def _is_compressed(index: IndexFile, config: dict[str, Any]) -> bool:
 def _decoder(index: IndexFile, config: dict[str, Any]) -> Callable[[memoryview], Any]:
     formats = index.take(config.get("data_format"), "'data_format'", list)
     decoders = []
-    try:
+    with naming_place(index.place):
         tree = Tree(index.take(config.get("data_spec"), "'data_spec'", str))
         for name in formats:
             index.take(name, "format of a part", str)
             decode = find_decoder(name)
             if decode is None:
                 why = ": unpickling may run any program" if name == "pickle" else ""
-                raise FormatError(f"its samples have parts of the format {name!r}, which is not read{why}")  # noqa: TRY301
+                raise FormatError(f"its samples have parts of the format {name!r}, which is not read{why}")
             decoders.append(decode)
-    except FormatError as error:
-        if str(index.place) in str(error):
-            raise
-        raise index.refuse(str(error)) from error
     if tree.count != len(formats):
         raise index.refuse(f"its samples have {tree.count} parts, and {len(formats)} formats")
     return partial(_decode, decoders=decoders, tree=tree)

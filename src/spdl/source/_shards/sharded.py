@@ -9,6 +9,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -335,6 +336,17 @@ def _size_of(shard: Shard[Any], *, limit: int | Fraction | None) -> int | Except
         if limit == 0 and _is_broken(error):
             error.add_note(_REMEDY)
         raise
+
+
+@contextmanager
+def naming_place(place: Place, part: str = "") -> Iterator[None]:
+    """Put a file's name and the part of it that is read in front of a FormatError, unless it names the file."""
+    try:
+        yield
+    except FormatError as error:
+        if str(place) in str(error):
+            raise
+        raise FormatError(f"{place}{part}: {error}", path=place.path) from error
 
 
 def read_named(place: Place, read: Callable[[], Result]) -> Result:
