@@ -120,7 +120,7 @@ def test_what_is_on_a_gpu_is_handed_over_by_its_interface(monkeypatch: pytest.Mo
     cuda = ModuleType("numba.cuda")
     vars(cuda)["as_cuda_array"] = lambda given: ("numba", given)
     monkeypatch.setitem(sys.modules, "numba", ModuleType("numba"))
-    vars(sys.modules["numba"])["cuda"] = cuda
+    monkeypatch.setitem(sys.modules, "numba.cuda", cuda)
     assert to_numba(there) == ("numba", there)
     monkeypatch.setattr(torch, "as_tensor", lambda given, device: ("torch", given, device))
     result: Any = to_torch(there)
@@ -131,10 +131,10 @@ def test_what_is_on_a_gpu_is_handed_over_by_its_interface(monkeypatch: pytest.Mo
 
 
 def test_jax_takes_it_by_dlpack(monkeypatch: pytest.MonkeyPatch) -> None:
-    jax, dlpack = ModuleType("jax"), ModuleType("jax.dlpack")
+    dlpack = ModuleType("jax.dlpack")
     vars(dlpack)["from_dlpack"] = np.from_dlpack
-    vars(jax)["dlpack"] = dlpack
-    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    monkeypatch.setitem(sys.modules, "jax.dlpack", dlpack)
     buffer = load_image(make_jpeg(40, 30))
     array: Any = to_jax(buffer)
     assert array.ctypes.data == to_numpy(buffer).ctypes.data
@@ -189,5 +189,5 @@ def test_a_missing_library_is_an_import_error_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, function: Any, library: str, argument: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf"^{function.__name__} needs .*`pip install 'spdl-turbo\[{library}\]'`$"):
+    with pytest.raises(ImportError, match=rf"^{function.__name__} needs .*: pip install 'spdl-turbo\[{library}\]'$"):
         function(argument)
