@@ -474,7 +474,7 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
         gil = ", the GIL" if window.gil and not stage.processes else ""
         what = f"for {first}, a lock{gil} or a core"
         running = window.looked and not window.profiled and window.ending is None and not stage.processes
-        clue = _READS if stage.per_second.bytes_read else _AT_ONE_LINE
+        clue = _READS if stage.per_second.bytes_read else _AT_LOCK
         shows = f"`spdl stack` shows the line that each of them waits in{clue} " if running else ""
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", f"{shows}{watch_longer(window)}")
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
@@ -493,7 +493,7 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
 
 
 IF_IO = "If it is I/O: "
-_AT_ONE_LINE = ": if all but one wait in the same line, it is a lock."
+_AT_LOCK = ", such as one that takes a lock."
 _READS = ", and the threads that read."
 
 
