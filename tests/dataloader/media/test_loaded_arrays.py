@@ -217,6 +217,12 @@ def test_load_that_returns_what_no_tensor_holds_is_an_error(array: Any) -> None:
     assert next(iter(make(range(3), 3, load=load))).data.dtype == array.dtype
 
 
+def test_load_that_returns_a_tensor_of_a_type_that_numpy_lacks_is_an_error() -> None:
+    message = r"`load` returned Tensor of torch.bfloat16 for 'image': .*tensor\.float\(\) makes one"
+    with pytest.raises(TypeError, match=message):
+        next(iter(make(range(3), 3, load=lambda _: torch.ones(2, dtype=torch.bfloat16))))
+
+
 def test_load_that_returns_masked_values_is_an_error() -> None:
     array = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     with pytest.raises(ValueError, match=r"masked array for 'image', with 1 masked values: .* value.filled"):

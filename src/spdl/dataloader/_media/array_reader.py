@@ -16,7 +16,7 @@ from spdl.dataloader._loader.failures import UserCode
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch, fits_tensors
 from spdl.dataloader._media.media_loader import MediaReader
-from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, lay_out, to_array, to_objects
+from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, is_tensor, lay_out, to_array, to_objects
 from spdl.dataloader._media.windows import IN_MEMORY
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
 from spdl.pipeline import ItemContext
@@ -252,10 +252,14 @@ class ArrayReader(MediaReader):
         for name, value in named.items():
             array = np.asarray(value) if isinstance(value, Number) else to_array(value)
             if array is None or array.dtype.hasobject or (self._tensors and not fits_tensors(array.dtype)):
-                found = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
+                found = f"{array.dtype} {array.shape}" if array is not None else type(value).__name__
+                remedy = "numpy.asarray() reads a lazy one"
+                if array is None and is_tensor(value):
+                    found += f" of {value.dtype}"
+                    remedy = "tensor.float() makes one of a type that NumPy has"
                 raise TypeError(
                     f"`load` returned {found} for {name!r}: it must return an array or a tensor of "
-                    "numbers, or a mapping from names to these; numpy.asarray() reads a lazy one"
+                    f"numbers, or a mapping from names to these; {remedy}"
                 )
             if np.ma.is_masked(value):
                 raise ValueError(

@@ -106,7 +106,7 @@ def gather(values: list[Any], *, tensors: bool = False) -> Any:
 
 
 def _stack_tensors(values: list[Any]) -> Any:
-    alike = {(value.dtype, value.shape, value.device) if _is_tensor(value) else None for value in values}
+    alike = {(value.dtype, value.shape, value.device) if is_tensor(value) else None for value in values}
     if len(alike) > 1 or None in alike:
         return values
     return import_torch().stack([value.detach() for value in values])
@@ -155,7 +155,7 @@ def to_array(value: Any) -> Any:
     """Return an array or a tensor in main memory as a numpy array; None if it is neither, or NumPy lacks its type."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
-    if _is_tensor(value):
+    if is_tensor(value):
         try:
             return value.detach().numpy()
         except TypeError:
@@ -163,7 +163,7 @@ def to_array(value: Any) -> Any:
     return None
 
 
-def _is_tensor(value: Any) -> bool:
+def is_tensor(value: Any) -> bool:
     # Another thread may just be importing torch, whose subclasses have other modules.
     return hasattr(type(value), "new_tensor") and hasattr(value, "numpy")
 
