@@ -95,17 +95,20 @@ def advised(tmp_path_factory: pytest.TempPathFactory, alone: dict[str, str]) -> 
 CASES = [("starved_by_decoding", "CPU"), ("starved_by_pickling", "pickling"), ("not_starved", "slow consumer")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("job", "kind"), CASES)
 def test_the_verdict(job: str, kind: str, advised: Callable[[str], Advised]) -> None:
     figures = advised(job).figures
     assert figures["verdict"] == kind, advised(job).page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", [*(job for job, _ in CASES), "odd_loaders", "starved_by_python", "starved_by_lock"])
 def test_the_job_has_the_results_that_it_has_alone(job: str, advised: Callable[[str], Advised]) -> None:
     assert advised(job).printed == advised(job).alone
 
 
+@pytest.mark.long
 def test_loaders_of_every_kind_are_measured(advised: Callable[[str], Advised]) -> None:
     loaders = advised("odd_loaders").figures["loaders"]
     lines = (JOBS / "odd_loaders.py").read_text().splitlines()
@@ -127,6 +130,7 @@ def test_loaders_of_every_kind_are_measured(advised: Callable[[str], Advised]) -
     assert {name for name, it in found.items() if it["description"]["iterable"]} == {"stream"}
 
 
+@pytest.mark.long
 def test_loaders_that_are_made_anew_are_told_from_those_that_are_read_again(
     advised: Callable[[str], Advised],
 ) -> None:
@@ -137,6 +141,7 @@ def test_loaders_that_are_made_anew_are_told_from_those_that_are_read_again(
     assert (anew["made"], anew["epochs"], anew["processes"]) == (2, 2, 1)
 
 
+@pytest.mark.long
 def test_batches_are_collected_for_a_few_steps(advised: Callable[[str], Advised]) -> None:
     (loader,) = advised("starved_by_decoding").figures["loaders"]
     assert loader["ahead_steps"] >= 7
@@ -145,6 +150,7 @@ def test_batches_are_collected_for_a_few_steps(advised: Callable[[str], Advised]
     assert "whose batches were already there" in " ".join(advised("starved_by_decoding").page.split())
 
 
+@pytest.mark.long
 def test_what_the_workers_do(advised: Callable[[str], Advised]) -> None:
     (loader,) = advised("starved_by_decoding").figures["loaders"]
     parts = loader["verdict"]["costs"]["parts"]
@@ -154,6 +160,7 @@ def test_what_the_workers_do(advised: Callable[[str], Advised]) -> None:
     assert loader["sent_bytes"] > 10_000 * loader["sent"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("job", "changes"),
     [
@@ -193,6 +200,7 @@ def ways(advised: Advised) -> dict[str, dict[str, Any]]:
     return {f"{way['what']} {way['workers']}": way for way in verdict["tried"]}
 
 
+@pytest.mark.long
 def test_other_ways_are_tried_where_the_loop_waits(advised: Callable[[str], Advised]) -> None:
     cores = len(os.sched_getaffinity(0))
     expected = {
@@ -213,6 +221,7 @@ def test_other_ways_are_tried_where_the_loop_waits(advised: Callable[[str], Advi
 
 
 # It compares real rates.
+@pytest.mark.long
 @pytest.mark.long
 def test_what_threads_would_wait_for_is_seen_when_they_are_tried(advised: Callable[[str], Advised]) -> None:
     # Four processes have a connection each, so what four threads do is a quarter of it.
@@ -320,6 +329,7 @@ def test_ranks(tmp_path: Path) -> None:
     assert "2 processes read loaders; rank " in done.stderr
 
 
+@pytest.mark.long
 def test_a_job_that_is_not_starved_is_told_to_change_nothing(advised: Callable[[str], Advised]) -> None:
     page = " ".join(advised("not_starved").page.split())
     assert "the loader is not the limit" in page
