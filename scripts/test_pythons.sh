@@ -31,7 +31,7 @@ readonly wanted
 # The wheel of 3.12 serves all later Pythons, so they are tested with that very file.
 stable=${WHEEL:-$(scripts/bundle/wheel.sh python3.12)} || stable=""
 readonly stable
-failed=() missing=()
+failed=() missing=() runs=()
 for version in "${wanted[@]}"; do
   line=$(scripts/bundle/pythons.sh "$version") inside=()
   if [[ -z $line && $version == 3.1[45] ]] && scripts/debian_root.sh true; then
@@ -49,8 +49,12 @@ for version in "${wanted[@]}"; do
   if [[ -f $report ]]; then
     facts=$("${inside[@]}" "${line#* }" -c 'import platform as p
 print(p.python_version() + ",", *p.libc_ver())')
-    python3 scripts/pythons_page.py record "$version" "$facts" "$report" "scripts/test_pythons.sh $*"
+    runs+=("$version" "$facts" "$report")
   fi
+done
+# Not before: the tests hold the page against the record.
+for ((run = 0; run < ${#runs[@]}; run += 3)); do
+  python3 scripts/pythons_page.py record "${runs[@]:run:3}" "scripts/test_pythons.sh $*"
 done
 if [[ ${#failed[@]} -gt 0 ]]; then
   printf 'spdl test: failed on %s\n' "${failed[*]}" >&2

@@ -74,4 +74,6 @@ def _signature(value: Any) -> str:
         first = (getattr(value, "__doc__", None) or "").partition("\n")[0]
         return first.partition(" -> ")[0].partition("(")[2].join("()") if "(" in first else "(...)"
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    return _ADDRESS.sub("", str(signature.replace(parameters=parameters, return_annotation=signature.empty)))
+    shown = _ADDRESS.sub("", str(signature.replace(parameters=parameters, return_annotation=signature.empty)))
+    # Which classes show that depends on the Python.
+    return "(...)" if inspect.isclass(value) and shown == "(*args, **kwargs)" else shown

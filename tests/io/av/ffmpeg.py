@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.io.kept import CACHE, digest, kept_bytes
 
+from spdl.io.utils import get_ffmpeg_versions
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,6 +46,16 @@ def need_encoder(*names: str) -> str:
         if name in encoders():
             return name
     pytest.skip(f"the ffmpeg command has no encoder {' or '.join(names)}")
+
+
+@functools.cache
+def has_another_version() -> bool:
+    """Return whether the command's libavcodec is another one than ours: some of it has changed since."""
+    need_ffmpeg()
+    told = subprocess.run(["ffmpeg", "-version"], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"libavcodec +(\d+)\. *(\d+)", told)
+    assert found is not None, told
+    return (int(found[1]), int(found[2])) != get_ffmpeg_versions()["libavcodec"][:2]
 
 
 def run_ffmpeg(*arguments: object) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.io.av.ffmpeg import pipe_ffmpeg
+from tests.io.av.ffmpeg import has_another_version, pipe_ffmpeg
 from tests.io.images import make_jpeg
 
 from spdl.io import (
@@ -132,6 +132,8 @@ def test_an_image_on_a_video() -> None:
 
 @pytest.mark.parametrize("drawn", ["showwaves=size=32x24:rate=16", "showspectrum=size=32x24"])
 def test_pictures_of_sound_come_out_as_video(drawn: str) -> None:
+    if has_another_version() and drawn.startswith("showwaves"):
+        pytest.skip("the ffmpeg command has another version of the filter")
     array = samples(4000)
     graph = FilterGraph(f"{get_abuffer_desc(sound())},{drawn},format=rgb24,buffersink")
     parts = []

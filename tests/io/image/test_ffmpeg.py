@@ -20,7 +20,9 @@ def load_library(name: str) -> ctypes.CDLL:
     """Open one of the libraries that the native part has brought into this process."""
     get_ffmpeg_versions()
     maps = Path("/proc/self/maps").read_text(encoding="utf-8")
-    (path,) = set(re.findall(rf"(/\S*/{name}[-.]\S+)$", maps, re.MULTILINE))
+    found = set(re.findall(rf"(/\S*/{name}[-.]\S+)$", maps, re.MULTILINE))
+    # Another package may have brought its own.
+    (path,) = {path for path in found if "/spdl_turbo.libs/" in path} or found
     return ctypes.CDLL(path)
 
 

@@ -516,14 +516,14 @@ class HookedOp:
 
         while not ended:
             outcome = await run_inside(self._engine, self._hooks, item, noted)
-            if outcome.error is not None and not (ended and outcome.blamed is None):
-                try:
+            try:
+                if outcome.error is not None and not (ended and outcome.blamed is None):
                     raise outcome.error
-                finally:
-                    # As above.
-                    del outcome
-            if not ended:
-                yield outcome.value
+                if not ended:
+                    yield outcome.value
+            finally:
+                # As above. The exception at the generator's end counts: Python 3.13 links its frames with this one.
+                del outcome
 
 
 class _Generator:
