@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.observe.programs import own_page
-from tests.pipeline.support import source
+from tests.pipeline.support import rests, source, wait_until
+
+from spdl.pipeline import BackgroundTask, build_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -160,6 +162,28 @@ def test_what_runs_on_the_event_loop_alone_is_told(*, dedicated: bool) -> None:
             while page.observe().delivered < count:
                 assert time.monotonic() < deadline, page.observe()
                 time.sleep(0.01)
+
+
+def test_coroutines_that_begin_after_the_event_loop_was_blocked_are_told() -> None:
+    gate = threading.Event()
+
+    class Blocks(BackgroundTask):
+        async def run(self) -> None:
+            gate.wait(60)
+
+    async def op(item: int) -> int:
+        await asyncio.Event().wait()
+        return item
+
+    config = source(range(10)).pipe(op, concurrency=2).add_sink().get_config()
+    with build_pipeline(config, num_threads=2, background_tasks=[Blocks]).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        try:
+            # Items wait for the loop, and no thread will write again by itself.
+            assert wait_until(lambda: rests(pipeline) and not pipeline._engine.page.flushing)
+        finally:
+            gate.set()
+        assert wait_until(lambda: page.observe().stages[0].running == 2)
 
 
 def test_the_time_on_a_page_never_runs_backwards() -> None:

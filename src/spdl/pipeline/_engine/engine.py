@@ -363,6 +363,10 @@ class Engine:
             self.budget.freed()
         if self.ending:
             self.settle()
+        self.begun()
+
+    def begun(self) -> None:
+        """Wake a worker that may continue, or that writes the page, after something that no worker did."""
         if self.workers.idle and not self.workers.waking:
             if self.page.due < inf and (not self.page.flushing or self.page.sleeper is not None):
                 # The woken worker updates the page, before it is idle again or when an update is due.
