@@ -14,6 +14,7 @@ from tests.dataloader.table.table_files import TYPES, expected_rows, rows_in, ta
 
 from spdl.dataloader import Jagged, TableLoader
 from spdl.io import FormatError, LoadError
+from spdl.source import ParquetFiles
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pytest.importorskip("pyarrow.compute", reason="needs pyarrow")
@@ -164,6 +165,25 @@ def test_files_that_hold_the_same_values_otherwise_go_together(tmp_path: Path) -
     loader = TableLoader(f"{tmp_path}/{{0..2}}.parquet", 3, columns=["a", "b", "c"], output="numpy", num_threads=1)
     (batch,) = loader
     assert (batch["a"].tolist(), batch["b"].tolist(), batch["c"].values.tolist()) == ([1, 2], [0, 1], [1, 2, 3])
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_a_file_of_nulls_alone_has_the_type_of_the_others(tmp_path: Path, kind: Any) -> None:
+    tables = [
+        pa.table({"x": pa.nulls(count, kind if number == 0 else pa.null())}) for number, count in enumerate((2, 3))
+    ]
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if is_list:
+        # As pyarrow types lists without elements.
+        tables.append(pa.table({"x": [[], None]}))
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    files = f"{tmp_path}/{{0..{len(tables) - 1}}}.parquet"
+    rows = pa.concat_tables([table.cast(tables[0].schema) for table in tables]).to_pylist()
+    assert ParquetFiles(files).table(range(len(rows))).to_pylist() == rows
+    given = {"x": ["a"]} if "string" in str(kind) else None
+    (batch,) = TableLoader(files, len(rows), nulls="mask", dictionaries=given, num_threads=1)
+    assert batch.masks["x"].tolist() == [row["x"] is not None for row in rows]
 
 
 def test_columns_are_in_the_order_they_were_asked_for(tmp_path: Path) -> None:

@@ -83,9 +83,23 @@ def _places(shards: Sequence[ParquetShard]) -> list[tuple[ParquetShard, int]]:
 
 def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> Any:
     """Return the table of a file whose columns hold the same values as those of the first file. FormatError if not."""
-    own = plain_schema(table.schema)
+    own = _typed(plain_schema(table.schema), schema)
     _check_like(own, schema, shard, first)
     return cast_table(table, own)
+
+
+def _typed(own: Any, wanted: Any) -> Any:
+    """Return a file's schema with the wanted types for columns of nulls, or of empty lists, alone: they have none."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency.
+
+    def is_bare(type_: Any) -> bool:
+        return bool(pa.types.is_null(type_) or (pa.types.is_list(type_) and pa.types.is_null(type_.value_type)))
+
+    fields = [
+        field.with_type(wanted.field(field.name).type) if is_bare(field.type) and field.name in wanted.names else field
+        for field in own
+    ]
+    return pa.schema(fields, own.metadata)
 
 
 def _check_like(own: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> None:
@@ -139,7 +153,7 @@ def check_alike(files: ParquetFiles) -> None:
     schema = plain_schema(first.schema)
     for shard in others:
         if any(shard.group_sizes):
-            _check_like(plain_schema(shard.schema), schema, shard, first)
+            _check_like(_typed(plain_schema(shard.schema), schema), schema, shard, first)
 
 
 def sizes_of(files: ParquetFiles) -> list[int]:
