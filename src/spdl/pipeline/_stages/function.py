@@ -294,7 +294,7 @@ class AsyncNode(OpNode):
 
     async def serve(self) -> None:
         engine = self.engine
-        lock = engine.lock
+        lock, workers = engine.lock, engine.workers
         # Holds the remains of a finished item, which are dropped without the lock.
         hand: list[Any] = []
         lock.acquire()
@@ -307,7 +307,8 @@ class AsyncNode(OpNode):
                 continue
             self.serving += 1
             attempt = self.due.popleft() if self.due else self.take()
-            engine.begun()
+            if workers.idle and not workers.waking:
+                engine.begun()
             lock.release()
             hand.clear()
             hand.append(attempt)
