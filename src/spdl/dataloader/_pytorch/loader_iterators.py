@@ -43,11 +43,11 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         super().__init__(loader)
         self._prepare(loader)
 
-    def _begin(self, loader: DataLoader) -> None:
+    def _begin(self, loader: DataLoader, seed: int | None = None) -> None:
         self._is_read = False
         # A MapEpoch or an IterableEpoch, after the kind of the dataset; and the state that waits for a first read.
         self._epoch: Any
-        self._epoch, self._loaded = loader._begin(self)  # noqa: SLF001 - the classes belong together.
+        self._epoch, self._loaded = loader._begin(self, seed)  # noqa: SLF001 - the classes belong together.
 
     def begin_again(self, loader: DataLoader) -> None:
         self._shutdown_workers()
@@ -74,9 +74,9 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
         if not first_iter:
-            self._begin(loader)
+            # Workers that stay keep their seeds.
+            self._begin(loader, self._seed)
         self._index_sampler = loader._index_sampler  # noqa: SLF001
-        # Workers that stay keep their seeds.
         self._base_seed = self._seed
         super()._reset(loader, first_iter)
 

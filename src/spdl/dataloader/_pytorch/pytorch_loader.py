@@ -266,27 +266,31 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         # The rest of an epoch draws nothing that the whole epoch has not drawn before.
         return nullcontext() if self._packed is None else Moment.note(of_torch=True).in_force()
 
-    def _begin(self, iterator: TrackedIterator) -> tuple[MapEpoch | IterableEpoch, dict[str, Any] | None]:
+    def _begin(
+        self, iterator: TrackedIterator, seed: int | None
+    ) -> tuple[MapEpoch | IterableEpoch, dict[str, Any] | None]:
         """Return the epoch of an iterator that begins, and the state that it takes up if no other iterator may.
 
-        The rest of an epoch is begun by whichever iterator is read first: some libraries make one and read another.
+        Workers that stay have a seed already. The rest of an epoch is begun by whichever iterator is read first: some
+        libraries make one and read another.
         """
         loaded, packed = self._loaded, self._packed
-        epoch = make_epoch(self, self._index_sampler, packed, loaded["base_seed"] if loaded else None)
+        epoch = make_epoch(self, self._index_sampler, packed, loaded["base_seed"] if loaded else seed)
         self._latest = weakref.ref(iterator)
         if packed is None:
-            self._loaded = None
+            # In this order: a signal handler may come between, and ask for the state.
             self._epoch = epoch
+            self._loaded = None
         elif isinstance(epoch, IterableEpoch):
             epoch.tell_what_is_repeated()
         return epoch, self._loaded
 
     def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None:
-        if first:
-            self._loaded = self._packed = None
-        elif self._loaded is not None:
+        if not first and self._loaded is not None:
             self._tell_that_it_waits()
         self._latest, self._epoch = weakref.ref(iterator), iterator.epoch
+        if first:
+            self._loaded = self._packed = None
 
     def _pickle_once(self, at_once: int | None) -> None:
         self._pickles_once = at_once or 0
@@ -295,7 +299,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         """Return where the iterator that was made or read last is, so that another process can continue from there.
 
         It may be called between two batches, before the first iteration and after the last batch, also by a signal
-        handler.
+        handler. Once the read after the last batch has found the end, it is the state of the next epoch.
 
         Returns:
             A dict that ``json.dumps`` takes, if it takes what the user's own ``state_dict`` methods return.

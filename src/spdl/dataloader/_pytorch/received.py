@@ -103,6 +103,18 @@ class ReceivedBatches:
         return found
 
 
+class EpochSeed(NamedTuple):
+    """The seed of an epoch's first worker, None until it is drawn.
+
+    `generator` is the state of the loader's own generator, if it has one: before torch draws the seed until that is
+    `settled`, and then after it.
+    """
+
+    base: int | None
+    generator: Any
+    settled: bool = False
+
+
 class _SeededEpoch:
     """One pass over a dataset, and the seed of its workers, drawn from the loader's torch generator or the global one.
 
@@ -112,34 +124,30 @@ class _SeededEpoch:
     def __init__(self, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         self.finished = False
         self._generator = generator
-        # The state of the generator after the seed was drawn.
-        self._state: Any = None
-        if packed is not None:
-            base_seed, text = packed["base_seed"], packed["generator"]
-            self._state = None if text is None else unpack_generator(text)
-        elif base_seed is not None and generator is not None:
-            self._state = generator.get_state()
-        # The seed of the first worker; None until it is drawn.
-        self.base_seed = base_seed
-        self._resumed = base_seed is not None
+        if packed is None:
+            self.seed = EpochSeed(base_seed, None if generator is None else generator.get_state())
+        else:
+            text = packed["generator"]
+            self.seed = EpochSeed(packed["base_seed"], None if text is None else unpack_generator(text))
+        self._resumed = self.seed.base is not None
         # Nothing may be drawn from the global generator either.
         self._global_state = torch.get_rng_state() if self._resumed and generator is None else None
 
     def settle_seed(self, drawn: int) -> int:
         """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch began elsewhere."""
         if not self._resumed:
-            self.base_seed = drawn
-            self._state = None if self._generator is None else self._generator.get_state()
+            self.seed = EpochSeed(drawn, None if self._generator is None else self._generator.get_state(), settled=True)
         elif self._global_state is not None:
             torch.set_rng_state(self._global_state)
-        elif self._state is not None:
-            self._generator.set_state(self._state)
-        assert self.base_seed is not None
-        return self.base_seed
+        elif self.seed.generator is not None:
+            self._generator.set_state(self.seed.generator)
+        self.seed = self.seed._replace(settled=True)
+        assert self.seed.base is not None
+        return self.seed.base
 
     def pack_seed(self) -> dict[str, Any]:
-        state = self._state
-        return {"base_seed": self.base_seed, "generator": None if state is None else pack_generator(state)}
+        state = self.seed.generator
+        return {"base_seed": self.seed.base, "generator": None if state is None else pack_generator(state)}
 
     def finish(self) -> None:
         self.finished = True

@@ -33,16 +33,19 @@ _FINISHED = "_iterator_finished"
 
 def make_state(loader: DataLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
     finished = epoch is not None and epoch.finished
-    within = epoch is not None and not finished
+    # torch draws a seed while it makes an iterator. For a signal handler that comes then, the epoch has not begun.
+    begins = epoch is not None and not epoch.seed.settled
+    within = epoch is not None and not begins and not finished
     dataset, generator = loader.dataset, private_generator(loader)
+    generator_state = epoch.seed.generator if begins else generator and generator.get_state()
     # For an iterable dataset, the epoch knows the state that belongs to the batches received.
     keeps_dataset = is_stateful(dataset) and not (within and isinstance(dataset, IterableDataset))
     content = {
         "fingerprint": _fingerprint(loader, sampler),
         "epoch": epoch.pack() if within else None,
         "samplers": None if within else note_parts(sampler, generators=True),
-        "generator": None if within or generator is None else pack_generator(generator.get_state()),
-        "base_seed": epoch.base_seed if finished and loader.persistent_workers else None,
+        "generator": None if within or generator is None else pack_generator(generator_state),
+        "base_seed": epoch.seed.base if (finished or begins) and loader.persistent_workers else None,
         "dataset": copy.deepcopy(dataset.state_dict()) if keeps_dataset else None,
     }
     return {**sealed(_KIND, content), _FINISHED: finished}
