@@ -247,7 +247,10 @@ class CachedStore(CheckedStore):
         if now != entry:
             with self._lock:
                 self._known.pop(path, None)
-            raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
+            raise StoreError(
+                f"{path} in {self!r}: it has changed since it was looked up, or the store describes it otherwise when "
+                f"it reads it: {_difference(entry, now)}"
+            )
         views = [memoryview(part).toreadonly() for part in found]
         if ranges is None and views[0].nbytes != entry.size:
             raise StoreError(f"{path} in {self!r}: {views[0].nbytes} bytes came, but it has {entry.size}")

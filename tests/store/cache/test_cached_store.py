@@ -205,7 +205,7 @@ def test_what_changed_after_it_was_looked_up_is_not_kept_as_the_old(tmp_path: Pa
     assert bytes(store.get_ranges("x", [0], [5])[0]) == b"first"
     for call in (lambda: store.get_ranges("x", [0, 6], [5, 7]), lambda: others.get("x")):
         with pytest.raises(
-            StoreError, match=r"x in CachedStore.*: it has changed since it was looked up: its etag was"
+            StoreError, match=r"x in CachedStore.*: it has changed since it was looked up, .*: its etag was"
         ):
             call()
     assert [bytes(part) for part in store.get_ranges("x", [0, 6], [5, 7])] == [b"other", b"version"]
@@ -217,7 +217,7 @@ def test_a_server_whose_object_changes(inner: HTTPStore, tmp_path: Path) -> None
     store = CachedStore(inner, tmp_path, 10**7)
     path = "@change*2/1000/cached"
     assert store.size(path) == 1000  # It changes before each of the first two requests.
-    with pytest.raises(StoreError, match="it has changed since it was looked up: its etag was"):
+    with pytest.raises(StoreError, match=r"it has changed since it was looked up, .*: its etag was"):
         store.get(path)
     assert bytes(store.get(path)) == content(path, 2)
     assert bytes(store.get(path)) == content(path, 2)
@@ -320,7 +320,7 @@ def test_an_object_that_changed_before_it_was_read(tmp_path: Path) -> None:
     store = CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**6)
     list(store.list(""))
     (tmp_path / "root" / "x").write_bytes(b"second")
-    with pytest.raises(StoreError, match="it has changed since it was looked up: it had 5 bytes, and has 6"):
+    with pytest.raises(StoreError, match=r"it has changed since it was looked up, .*: it had 5 bytes, and has 6"):
         store.get("x")
     assert bytes(store.get("x")) == b"second"
 

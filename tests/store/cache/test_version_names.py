@@ -83,7 +83,7 @@ def test_an_object_that_changes_and_is_the_former_one_again(
     else:
         assert store.size("x") == 10
     inner.script = "21"
-    with pytest.raises(StoreError, match="it has changed since it was looked up: its etag was"):
+    with pytest.raises(StoreError, match=r"it has changed since it was looked up, .*: its etag was"):
         store.get("x")
     assert bytes(store.get("x")) == OLD
 

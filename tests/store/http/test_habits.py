@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.http.scripted_server import LETTERS, say, serving
+from tests.store.http.scripted_server import LETTERS, say, say_part, serving
 
-from spdl.store import HTTPStore, StoreError
+from spdl.store import CachedStore, HTTPStore, StoreError
 
 if TYPE_CHECKING:
     import socket
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         say("405 Method Not Allowed", Content_Length="0", Allow="GET"),
         say("501 Not Implemented", Content_Length="0"),
         say("200 OK", ETag='"1"'),
+        say("200 OK", Content_Length="0", ETag='"1"'),
     ],
 )
 @pytest.mark.parametrize("parts", [True, False])
@@ -135,6 +137,33 @@ def test_what_is_no_text_is_not_in_a_message() -> None:
         store = HTTPStore(url, timeout=30)
         with pytest.raises(StoreError, match=r"the server answered 418 \(attempt 1|the server answered 418$"):
             store.get("x")
+        store.close()
+
+
+@pytest.mark.parametrize("head", [say("200 OK", ETag='"1"'), say("200 OK", ETag='"1"', Content_Length="0")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        say("416 Range", Content_Length="0", Content_Range="bytes */0"),
+        say("416 Range", Content_Length="0", Content_Range="bytes */0", ETag='"page"'),
+        say("416 Range", Content_Length="0", Content_Range="bytes */0", Last_Modified="Wed, 21 Oct 2015 07:28:00 GMT"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", LETTERS])
+def test_a_cache_keeps_what_head_gives_no_length_or_0_of(
+    tmp_path: Path, content: bytes, head: bytes, error: bytes
+) -> None:
+    def answer(method: str, wanted: str) -> tuple[bytes, bool]:
+        if method == "HEAD":
+            return head, True
+        return (say_part(content, wanted) if content else error), True
+
+    with serving(answer) as (url, _):
+        store = HTTPStore(url, timeout=30)
+        cached = CachedStore(store, tmp_path, 10**6)
+        assert [bytes(cached.get("x")) for _ in range(2)] == [content] * 2
+        assert cached.size("x") == len(content)
+        assert cached.statistics()[1:] == (1, 1, 0, 0)
         store.close()
 
 

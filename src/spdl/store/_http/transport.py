@@ -73,15 +73,21 @@ def _check_head(request: Request, response: Response) -> float:
 
 
 def _says_no_size(response: Response) -> bool:
-    """Return whether an answer to HEAD leaves to ask otherwise."""
-    says_nothing = not _NUMBER.match(response.told.get("content-length", ""))
+    """Return whether an answer to HEAD leaves to ask otherwise. Some servers say 0 of all objects."""
+    length = response.told.get("content-length", "")
+    says_nothing = not _NUMBER.match(length) or int(length) == 0
     return response.status in _NO_HEAD or (response.status == OK and says_nothing)
+
+
+def _version(response: Response) -> str | None:
+    # An error has headers of its own.
+    return response.told.get("etag") or response.told.get("last-modified") if response.status in (OK, PARTIAL) else None
 
 
 def _to_answer(request: Request, response: Response, body: memoryview, store: str) -> Answer:
     """Return the answer, or raise why it is not one. Errors name the store, by its repr."""
     status, headers, found = response.status, response.told, response.part
-    etag = headers.get("etag") or headers.get("last-modified")
+    etag = _version(response)
     if status in (OK, PARTIAL):
         if request.length is None:
             return Answer(body, _told_size(response), etag)
@@ -93,7 +99,7 @@ def _to_answer(request: Request, response: Response, body: memoryview, store: st
             raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
         return Answer(body.toreadonly(), found.size, etag)
     if status == _TOO_FAR and found is not None:
-        return Answer(memoryview(b""), found.size, etag)
+        return Answer(memoryview(b""), found.size, None)
     if status in (404, 410):
         raise not_found(request.path, store)
     reason = f"the server answered {status}{_words(body)}"
@@ -207,6 +213,8 @@ class HTTPAttempt(SentRequest):
             return self._ask_size()
         response, body = self._ask("GET", f"bytes={request.start}-{request.start + request.length - 1}")
         answer = _to_answer(request, response, body, self._transport.store)
+        if response.status == _TOO_FAR:
+            return answer._replace(etag=_version(self._ask_head()[0]))
         with suppress(UnknownSizeError):
             if not response.has_end and self._ask_size().size != answer.size:
                 reason = "the connection ended before the answer did, whose length the server did not say"
@@ -214,11 +222,16 @@ class HTTPAttempt(SentRequest):
         return answer
 
     def _ask_size(self) -> Answer:
-        self._request = self._request._replace(length=None)
-        response, body = self._ask("HEAD", "")
-        if _says_no_size(response):
+        head, body = self._ask_head()
+        response = head
+        if _says_no_size(head):
             response, body = self._ask("GET", "bytes=0-0")
-        return _to_answer(self._request, response, body, self._transport.store)
+        answer = _to_answer(self._request, response, body, self._transport.store)
+        return answer._replace(etag=_version(head)) if response.status == _TOO_FAR else answer
+
+    def _ask_head(self) -> tuple[Response, memoryview]:
+        self._request = self._request._replace(length=None)
+        return self._ask("HEAD", "")
 
     def _ask(self, method: str, wanted: str) -> tuple[Response, memoryview]:
         """Return the answer of the last server, and its body. `wanted` are the bytes; "" for all."""
