@@ -439,7 +439,7 @@ class TestFailures:
         assert wait_until(lambda: not threads_of_engines())
 
     def test_all_items_fail(self, caplog: pytest.LogCaptureFixture) -> None:
-        loader: DataLoader[Any, Any] = DataLoader("abc", preprocessor=int)
+        loader: DataLoader[Any, Any] = DataLoader([*"abc"], preprocessor=int)
         with pytest.raises(PipelineFailure) as caught:
             list(loader)
         assert "all 3 items failed" in str(caught.value.exceptions[0])
@@ -495,7 +495,12 @@ def test_the_interpreter_exits_with_an_open_iterator(num_threads: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"src": 3}, TypeError, "`src` must be an iterable or an async iterable, got 3"),
+        ({"src": 3}, TypeError, "`src` must be an iterable or an async iterable, and no text, got 3"),
+        (
+            {"src": "photos"},
+            TypeError,
+            ". Pass `[item]` for a single item, and `sorted(Path(folder).rglob('*.jpg'))` for ",
+        ),
         ({"preprocessor": 3}, TypeError, "`preprocessor` must be a callable or None, got 3"),
         ({"aggregator": 3}, TypeError, "`aggregator` must be a callable or None, got 3"),
         ({"transfer_fn": 3}, TypeError, "`transfer_fn` must be a callable or None, got 3"),

@@ -15,6 +15,7 @@ from datetime import timedelta
 from enum import Enum
 from fractions import Fraction
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,21 @@ CASES: list[tuple[str, Call, list[Any], list[Any]]] = [
         "source",
         lambda value: PipelineBuilder[Any, Any]().add_source(value),
         [],
-        [3, None, generator, Dataset(), Dataset, list, coroutine, BUILDER, Unprintable()],
+        [
+            3,
+            None,
+            "photos",
+            b"a",
+            bytearray(2),
+            Path(),
+            generator,
+            Dataset(),
+            Dataset,
+            list,
+            coroutine,
+            BUILDER,
+            Unprintable(),
+        ],
     ),
     ("source", SourceConfig, [], [3, None, list]),
     ("continuous", lambda value: PipelineBuilder[Any, Any]().add_source([], continuous=value), NO_FLAGS, []),
@@ -266,7 +281,14 @@ class Flavour(Enum):
 
 @pytest.mark.parametrize(
     ("items", "expected"),
-    [("ab", ["a", "b"]), (b"a", [97]), ({1: 2}, [1]), (Flavour, [*Flavour]), (np.arange(2), [0, 1]), (range(1), [0])],
+    [
+        (("a", "b"), ["a", "b"]),
+        (memoryview(b"a"), [97]),
+        ({1: 2}, [1]),
+        (Flavour, [*Flavour]),
+        (np.arange(2), [0, 1]),
+        (range(1), [0]),
+    ],
 )
 def test_whatever_can_be_iterated_is_a_source(items: Any, expected: list[Any]) -> None:
     with build(items).auto_stop() as pipeline:

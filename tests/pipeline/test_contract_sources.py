@@ -199,7 +199,7 @@ def test_generators_run_their_finally() -> None:
     assert closed == ["sync", "async"]
 
 
-@pytest.mark.parametrize("make", [lambda: iter([]), lambda: Iterating(0), lambda: AsyncIterating(0), lambda: ""])
+@pytest.mark.parametrize("make", [lambda: iter([]), lambda: Iterating(0), lambda: AsyncIterating(0), lambda: ()])
 def test_an_empty_source(make: Callable[[], Any]) -> None:
     with build(make(), lambda x: x).auto_stop() as pipeline:
         with pytest.warns(RuntimeWarning, match="has yielded nothing") as caught:

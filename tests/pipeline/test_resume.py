@@ -487,7 +487,7 @@ class TestOtherRanks:
     def test_the_next_epoch_is_in_order_again(self) -> None:
         def make(order: Any) -> Pipeline[Any]:
             return (
-                source("abc", continuous=True)
+                source([*"abc"], continuous=True)
                 .pipe(str, concurrency=2, output_order=order)
                 .add_sink(1)
                 .build(num_threads=2)

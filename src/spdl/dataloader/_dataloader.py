@@ -18,7 +18,7 @@ from spdl._not_here import refuses
 from spdl.dataloader._epochs import Epochs, LoaderIterator, Read, missing_attribute, reads
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._declare.op import ONE, LeftOpen, bodies_of, is_async
-from spdl.pipeline._declare.records import OutputOrder
+from spdl.pipeline._declare.records import OutputOrder, how_to_iterate, is_text
 from spdl.pipeline._for_loaders import is_parents, take, tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
@@ -202,10 +202,10 @@ class DataLoader(Generic[Source, Output]):
         self._transfer_threads: dict[int, TransferThread] = {}
         self._used = False
         self._epochs = Epochs()
-        if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
-            by_key = hasattr(type(src), "__getitem__")
-            remedy = "To look items up by keys, wrap it in a MapIterator." if by_key else ""
-            refuse(TypeError, "src", "an iterable or an async iterable", src, remedy)
+        if is_text(src) or not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
+            by_key = hasattr(type(src), "__getitem__") and not is_text(src)
+            remedy = "To look items up by keys, wrap it in a MapIterator." if by_key else how_to_iterate(src)
+            refuse(TypeError, "src", "an iterable or an async iterable, and no text", src, remedy)
         for name in ("preprocessor", "aggregator", "transfer_fn"):
             function = getattr(self, f"_{name}")
             looks_up = hasattr(type(function), "__getitem__") and not isinstance(function, str | bytes)

@@ -80,7 +80,7 @@ class PipelineBuilder(Generic[T, U]):
                 another thread, which costs some 20 microseconds. It has no effect on an async source.
 
         Raises:
-            ValueError: If ``source`` cannot be iterated, or if a source was added already.
+            ValueError: If ``source`` cannot be iterated or is a str, bytes or bytearray; if a source was added already.
             TypeError: If a flag is neither True nor False.
         """
         self._refuse_second_source()

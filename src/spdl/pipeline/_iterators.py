@@ -166,7 +166,7 @@ class PipelineIterator(Interruptible, Generic[T]):
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
-        >>> with PipelineBuilder().add_source("ab").add_sink().build(num_threads=1).auto_stop() as pipeline:
+        >>> with PipelineBuilder().add_source(["a", "b"]).add_sink().build(num_threads=1).auto_stop() as pipeline:
         ...     iterator = pipeline.get_iterator(timeout=10)
         ...     print(next(iterator), next(iterator), next(iterator, "the end"))
         a b the end

@@ -238,7 +238,7 @@ def test_ops_that_ask_for_the_context(path: Path) -> None:
     def where(item: int, context: ItemContext) -> tuple[int, int]:
         return item, context.position
 
-    results, trace = run(path, PipelineBuilder().add_source("abc").pipe(where, output_order="input").add_sink(3))
+    results, trace = run(path, PipelineBuilder().add_source([*"abc"]).pipe(where, output_order="input").add_sink(3))
     assert results == [("a", 0), ("b", 1), ("c", 2)]
     assert ways(trace) == [["src", "where", "step"]] * 3
 

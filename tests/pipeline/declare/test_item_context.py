@@ -98,7 +98,7 @@ class Hook(TaskHook):
 @pytest.mark.parametrize("hooked", [False, True])
 def test_ops_that_ask_are_told(op: Any, policy: dict[str, Any], *, hooked: bool) -> None:
     hook = Hook()
-    builder = source("abc").pipe(op, concurrency=2, **policy).add_sink(3)
+    builder = source([*"abc"]).pipe(op, concurrency=2, **policy).add_sink(3)
     pipeline = builder.build(num_threads=2, task_hook_factory=(lambda _: [hook]) if hooked else None)
     with pipeline.auto_stop():
         got = sorted(pipeline, key=lambda each: each[0])
@@ -118,7 +118,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
 
 @pytest.mark.parametrize("op", [plain, functools.partial(with_more, 2), generates])
 def test_in_executors(op: Any, executor: Executor) -> None:
-    got = run(source("abc").pipe(op, executor=executor, output_order="input"))
+    got = run(source([*"abc"]).pipe(op, executor=executor, output_order="input"))
     assert got == [(x, ItemContext(0, position, position)) for position, x in enumerate("abc")]
 
 
@@ -194,7 +194,7 @@ def test_a_failed_item_is_shown_as_it_is(caplog: pytest.LogCaptureFixture) -> No
             raise ValueError(context.position)
         return x
 
-    pipeline = source("abc").pipe(op).add_sink(3).build(num_threads=1)
+    pipeline = source([*"abc"]).pipe(op).add_sink(3).build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline) == ["a", "c"]
     (failed,) = pipeline.failures()
@@ -220,7 +220,7 @@ def bound(x: Any, context: ItemContext) -> Any:
     ],
 )
 def test_ops_that_do_not_ask_are_left_alone(op: Any) -> None:
-    assert run(source("ab").pipe(op)) == [("a", "mine"), ("b", "mine")]
+    assert run(source([*"ab"]).pipe(op)) == [("a", "mine"), ("b", "mine")]
 
 
 def item_last(context: ItemContext, x: Any) -> Any:

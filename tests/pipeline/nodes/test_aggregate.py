@@ -80,7 +80,7 @@ class TestAggregates:
     def test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline(
         self, hooks: list[TaskHook], *, drop_last: bool
     ) -> None:
-        config = source("abc").aggregate(Pairs(), drop_last=drop_last).add_sink().get_config()
+        config = source([*"abc"]).aggregate(Pairs(), drop_last=drop_last).add_sink().get_config()
         for _ in range(2):
             pipeline = build_pipeline(config, num_threads=1, task_hook_factory=lambda _: hooks)
             with pipeline.auto_stop():
@@ -93,7 +93,7 @@ class TestAggregates:
         [("abcde", 2, []), ("abcd", Pairs(), []), ("abcd", 2, [Nothing()]), ("abcd", Pairs(), [Nothing()])],
     )
     def test_what_is_dropped_at_the_end_needs_no_place(self, items: str, op: Any, hooks: list[TaskHook]) -> None:
-        builder = source(items).aggregate(op, drop_last=True).add_sink(1)
+        builder = source([*items]).aggregate(op, drop_last=True).add_sink(1)
         with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
             # Nobody reads, so the results of the first four items take all places.
             assert wait_until(lambda: "(finished)" in repr(pipeline))
@@ -106,7 +106,7 @@ class TestAggregates:
                 raise OSError("the disk is full")
 
         with (
-            source("a").aggregate(Broken(), drop_last=True).add_sink().build(num_threads=1).auto_stop() as pipeline,
+            source([*"a"]).aggregate(Broken(), drop_last=True).add_sink().build(num_threads=1).auto_stop() as pipeline,
             pytest.raises(PipelineFailure) as raised,
         ):
             list(pipeline)

@@ -7,6 +7,7 @@ import functools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,7 +44,13 @@ HERE = __file__
 @pytest.mark.parametrize(
     ("declare", "error", "message"),
     [
-        (lambda b: b.add_source(3), ValueError, "`source` must be an iterable or an async iterable, got 3"),
+        (
+            lambda b: b.add_source(3),
+            ValueError,
+            "`source` must be an iterable .*, and no text, got 3",
+        ),
+        (lambda b: b.add_source("photos"), ValueError, r"and no text, got 'photos' .*Pass `\[item\]` .*rglob"),
+        (lambda b: b.add_source(Path("photos")), ValueError, r"and no text, got PosixPath.*Pass `\[item\]` .*rglob"),
         (lambda b: b.add_source([]).add_source([]), ValueError, "already has a source"),
         (lambda b: b.pipe(3), TypeError, "`op` must be callable or have `__getitem__`, and no text, got 3"),
         (lambda b: b.pipe(len, concurrency=0), ValueError, "`concurrency` must be an int of at least 1, got 0"),
@@ -217,15 +224,15 @@ def test_what_is_given_is_not_kept_where_it_may_change() -> None:
 
 class TestMerge:
     def test_builders_and_declarations(self) -> None:
-        upper = PipelineBuilder[Any, Any]().add_source("ab").pipe(str.upper)
-        declared = PipelineConfig(SourceConfig("cd"), [], SinkConfig(1))
+        upper = PipelineBuilder[Any, Any]().add_source([*"ab"]).pipe(str.upper)
+        declared = PipelineConfig(SourceConfig([*"cd"]), [], SinkConfig(1))
         merged = PipelineBuilder[Any, Any]().merge([upper, declared]).pipe(lambda x: x + x).add_sink(3)
         with merged.build(num_threads=2).auto_stop() as pipeline:
             assert sorted(pipeline) == ["AA", "BB", "cc", "dd"]
 
     def test_merges_of_merges(self) -> None:
         def branch(letters: str) -> PipelineBuilder[Any, Any]:
-            return PipelineBuilder[Any, Any]().add_source(letters).add_sink(7)
+            return PipelineBuilder[Any, Any]().add_source([*letters]).add_sink(7)
 
         inner = PipelineBuilder[Any, Any]().merge([branch("a"), branch("b")]).aggregate(2)
         with PipelineBuilder[Any, Any]().merge([inner, branch("c")]).add_sink().build(num_threads=1).auto_stop() as got:
@@ -237,18 +244,18 @@ class TestMerge:
                 while not is_eof(item := await queue.get()):
                     await output.put(item)
 
-        branches = [PipelineBuilder[Any, Any]().add_source(letters) for letters in ("ab", "cd")]
+        branches = [PipelineBuilder[Any, Any]().add_source([*letters]) for letters in ("ab", "cd")]
         with (
             PipelineBuilder[Any, Any]().merge(branches, op=backwards).add_sink().build(num_threads=1).auto_stop() as got
         ):
             assert list(got) == ["c", "d", "a", "b"]
 
     def test_mistakes(self) -> None:
-        branch = PipelineBuilder[Any, Any]().add_source("a")
+        branch = PipelineBuilder[Any, Any]().add_source(["a"])
         with pytest.raises(ValueError, match="already has a source"):
-            PipelineBuilder[Any, Any]().add_source("b").merge([branch])
+            PipelineBuilder[Any, Any]().add_source(["b"]).merge([branch])
         with pytest.raises(ValueError, match="already has a source"):
-            PipelineBuilder[Any, Any]().merge([branch]).add_source("b")
+            PipelineBuilder[Any, Any]().merge([branch]).add_source(["b"])
         with pytest.raises(RuntimeError, match="to be merged has no source"):
             PipelineBuilder[Any, Any]().merge([PipelineBuilder()])
         with pytest.raises(ValueError, match="at least one PipelineConfig"):

@@ -124,7 +124,7 @@ def config(builder: Any) -> PipelineConfig[Any]:
 
 
 def test_merged_pipelines() -> None:
-    branches = [config(source(range(10)).pipe(abs, name="a")), config(source("xyz").pipe(str, name="b"))]
+    branches = [config(source(range(10)).pipe(abs, name="a")), config(source([*"xyz"]).pipe(str, name="b"))]
     notes = Notes()
     merge = PipelineConfig(Merge(branches), [Pipe(notes, name="c")], SinkConfig(3))
     results = profile_pipeline(merge)
@@ -144,7 +144,7 @@ def test_merge_op_of_the_user() -> None:
             await output.put(tuple(items))
 
     notes = Notes()
-    branches = [config(source(range(5)).pipe(abs)), config(source("abcde").pipe(str))]
+    branches = [config(source(range(5)).pipe(abs)), config(source([*"abcde"]).pipe(str))]
     results = profile_pipeline(PipelineConfig(Merge(branches, pairs), [Pipe(notes)], SinkConfig(3)))
     assert notes.seen == set(enumerate("abcde"))
     assert results[-1].flow == 1.0

@@ -63,7 +63,7 @@ def test_it_gets_asyncio_queues_and_decides_the_order() -> None:
         seen.extend([str(info).partition(":")[2], *inputs, output, threading.current_thread().name])
         await in_turn(info, inputs, output)
 
-    with merged(op, "abc", "xyz").auto_stop() as pipeline:
+    with merged(op, [*"abc"], [*"xyz"]).auto_stop() as pipeline:
         assert list(pipeline.get_iterator(timeout=20)) == list("axbycz")
     info, first, second, output, thread = seen
     assert info == "0:merge"
@@ -147,7 +147,7 @@ def _end_of_a_branch() -> None:
 
 
 def test_it_may_make_new_items_and_drop_some() -> None:
-    with merged(pairs, range(5), "abc").auto_stop() as pipeline:
+    with merged(pairs, range(5), [*"abc"]).auto_stop() as pipeline:
         assert list(pipeline.get_iterator(timeout=20)) == [(0, "a"), (1, "b"), (2, "c")]
 
 
@@ -188,7 +188,7 @@ def test_an_epoch_in_which_a_branch_has_failed_does_not_look_complete() -> None:
                 raise OSError("gone")
             yield "b"
 
-    with merged(of_those_left, FailsInItsSecondPass(), "xy", continuous=True).auto_stop() as pipeline:
+    with merged(of_those_left, FailsInItsSecondPass(), [*"xy"], continuous=True).auto_stop() as pipeline:
         assert sorted(pipeline.get_iterator(timeout=20)) == list("abxy")
         first_is_read.set()
         with pytest.raises(PipelineFailure) as raised:

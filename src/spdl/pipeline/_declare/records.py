@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -287,7 +288,7 @@ class SourceConfig(Generic[T]):
         dedicated_thread: Whether to call it from its own thread.
 
     Raises:
-        ValueError: If neither ``for`` nor ``async for`` can iterate ``source``.
+        ValueError: If neither ``for`` nor ``async for`` can iterate ``source``, or if it is a str, bytes or bytearray.
         TypeError: If a flag is neither True nor False.
 
     Example:
@@ -303,8 +304,10 @@ class SourceConfig(Generic[T]):
     def __post_init__(self) -> None:
         # Python looks these methods up on the type: a class with `__iter__` is not itself iterable.
         kind = type(self.source)
-        if getattr(kind, "__iter__", None) is None and getattr(kind, "__aiter__", None) is None:
-            refuse(ValueError, "source", "an iterable or an async iterable", self.source, _how_to_iterate(self.source))
+        iterable = getattr(kind, "__iter__", None) is not None or getattr(kind, "__aiter__", None) is not None
+        if is_text(self.source) or not iterable:
+            accepted = "an iterable or an async iterable, and no text"
+            refuse(ValueError, "source", accepted, self.source, how_to_iterate(self.source))
         _set(
             self,
             continuous=check_flag("continuous", self.continuous),
@@ -319,7 +322,15 @@ class SourceConfig(Generic[T]):
         return f"source({type(self.source).__qualname__} at 0x{id(self.source):x}{options})"
 
 
-def _how_to_iterate(source: object) -> str:
+def is_text(source: object) -> bool:
+    """Return whether a source is text or bytes. Whoever passes the name of a folder does not want its letters."""
+    return isinstance(source, str | bytes | bytearray)
+
+
+def how_to_iterate(source: object) -> str:
+    """Return the remedy for a source that is refused."""
+    if is_text(source) or isinstance(source, os.PathLike):
+        return "Pass `[item]` for a single item, and `sorted(Path(folder).rglob('*.jpg'))` for the files of a folder."
     if isinstance(source, type):
         return "Make an instance of it."
     if callable(source):
@@ -595,7 +606,7 @@ class MergeConfig:
 
     Example:
         >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
-        >>> branches = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
+        >>> branches = [PipelineConfig(SourceConfig(words), [], SinkConfig(1)) for words in (["a"], ["b"])]
         >>> len(Merge(branches).pipeline_configs)
         2
     """

@@ -74,7 +74,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it is used like a class n
         >>> from spdl.pipeline import build_pipeline
         >>> from spdl.pipeline.defs import Pipe, PipelineConfig, SinkConfig, SourceConfig
         >>> stages = [Pipe(str.upper, concurrency=2, output_order="input")]
-        >>> config = PipelineConfig(SourceConfig("ab"), stages, SinkConfig(3))
+        >>> config = PipelineConfig(SourceConfig(["a", "b"]), stages, SinkConfig(3))
         >>> with build_pipeline(config, num_threads=2).auto_stop() as pipeline:
         ...     print(list(pipeline))
         ['A', 'B']
