@@ -322,6 +322,8 @@ def test_text_loader_takes_an_order_of_documents() -> None:
     order: EpochOrder = Backwards()
     (batch,) = alone(["a", "b", "c"], 1, length=6, order=order)
     assert batch.documents[:, 1].tolist() == [2, 1, 0]
+    with pytest.raises(ValueError, match="`seed` must be left out with an `order`, which has its own, got 3"):
+        alone(["a", "b", "c"], 1, length=6, order=order, seed=3)
 
 
 def test_text_loader_takes_an_order_of_rows() -> None:
@@ -338,7 +340,7 @@ def test_text_loader_takes_an_order_of_rows() -> None:
         alone(documents, 2, length=128, tokenizer=None, align=4, order=order)
     with pytest.raises(ValueError, match="an order of the 59 documents of `source`, got 'one of 60: "):
         alone(documents[1:], 2, length=128, tokenizer=None, order=order)
-    others: list[dict[str, Any]] = [{"packing": "concat"}, {"split": "never"}, {"window": 8}]
+    others: list[dict[str, Any]] = [{"packing": "concat"}, {"split": "never"}, {"window": 8}, {"seed": 3}]
     for other in others:
         with pytest.raises(ValueError, match="must be left out with an `order`"):
             alone(documents, 2, length=128, tokenizer=None, order=order, **other)

@@ -107,7 +107,7 @@ class TextLoader(EpochLoader[TextBatch]):
             `spdl.source.MixedOrder` of several, one for each corpus, in the order of their documents in `source`. The
             documents and tokens of a mix are counted when they come, not at the beginning of the epoch,
             nor in a last step in which this rank has no batch.
-        seed: The seed of the order, from 0 to 2**64 - 1.
+        seed: The seed of the order, from 0 to 2**64 - 1. Not with `order`, which has its own.
         drop_last: Whether to leave out the rows at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly.
         even_batches: Whether a rank gets a row that another rank has if there are fewer rows than ranks in the last
@@ -186,6 +186,8 @@ class TextLoader(EpochLoader[TextBatch]):
         if on_error not in get_args(OnTextError):
             remedy = 'With "skip", rows are packed from others, and no rank gets fewer of them.'
             refuse(ValueError, "on_error", "'raise' or 'skip'", on_error, remedy)
+        if order is not None and self._seed:
+            refuse(ValueError, "seed", "left out with an `order`, which has its own", seed)
         if isinstance(source, TokenFiles) and not (tokenizer is None or field is None):
             refuse(TypeError, "tokenizer", "None for token files, whose documents are ids", tokenizer)
         how = How(
