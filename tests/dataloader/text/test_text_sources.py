@@ -250,11 +250,12 @@ def test_text_loader_takes_an_empty_document_with_an_empty_mask() -> None:
 
 def test_text_loader_raises_what_an_iterable_raises() -> None:
     def texts() -> Iterator[str]:
-        yield "a"
+        yield from "a" * 40
         raise OSError(5, "the disk is gone")
 
-    with pytest.raises(OSError, match="the disk is gone"):
+    with pytest.raises(OSError, match="the disk is gone") as raised:
         list(alone(texts(), 1, length=8, on_error="skip"))
+    assert raised.value.__notes__ == ["spdl.dataloader was iterating over generator at document 40"]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class FailureRecord(NamedTuple):
 
 
 class UserCode:
-    """A context in which user code is called, such as for "looking up sample 3".
+    """A context in which user code is called, such as for "looking up sample 3", or what a function then says.
 
     An exception passes with a note. StopIteration becomes a RuntimeError: it would end the consumer's loop as if there
     were no more.
@@ -94,7 +94,7 @@ class UserCode:
 
     __slots__ = ("_doing",)
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str | Callable[[], str]) -> None:
         self._doing = doing
 
     def __enter__(self) -> None:
@@ -103,13 +103,14 @@ class UserCode:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        doing = self._doing() if error is not None and callable(self._doing) else self._doing
         if kind is not None and issubclass(kind, StopIteration):
             raise RuntimeError(
-                f"StopIteration was raised while spdl.dataloader was {self._doing}, which would end the loop early and "
+                f"StopIteration was raised while spdl.dataloader was {doing}, which would end the loop early and "
                 "in silence. Raise IndexError or another exception."
             ) from error
         if isinstance(error, Exception):
-            error.add_note(f"spdl.dataloader was {self._doing}")
+            error.add_note(f"spdl.dataloader was {doing}")
 
 
 _LOGGED = 10

@@ -179,8 +179,9 @@ class Documents:
 
         def read(count: int) -> tuple[list[int], list[Any], tuple[int, ...] | None]:
             nonlocal number
-            with UserCode(f"iterating over {type(source).__name__} at document {number}"):
-                found = list(islice(records, count))
+            found: list[Any] = []
+            with UserCode(lambda: f"iterating over {type(source).__name__} at document {number + len(found)}"):
+                found.extend(islice(records, count))
             indices = list(range(number, number + len(found)))
             number += len(found)
             return indices, found, getattr(records, "mark", None)
