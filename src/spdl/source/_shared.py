@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spdl.source._labelled.class_folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import Samples, fingerprint
-from spdl.source._orders.mix_stages import progress_of
+from spdl.source._orders.mix_stages import progress_of, say_difference
 from spdl.source._orders.mixed import packed_parts
 from spdl.source._orders.order import random_order, refuse_batches
 from spdl.source._orders.packed import count_documents, documents_of, lengths_of_order, rule_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import Counter
 from itertools import islice
 from typing import Any
@@ -240,6 +241,28 @@ def test_states_that_a_stage_cannot_go_on_from_are_refused(
     with pytest.raises(ValueError, match=reason):
         sampler.load_state_dict(state)
     assert sampler.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "difference"),
+    [
+        ([20] * 30, {"weights": [1] * 29 + [2]}, "Of the two mixes, the weight of part 29 was 1.0 and is 2.0."),
+        ([20] * 29 + [21], {"num_samples": 600}, "Of the two mixes, the number of items of part 29 was 20 and is 21."),
+        ([20] * 30, {"num_samples": 60}, "Of the two mixes, the size was 600 and is 60."),
+        ([20] * 29, {}, "The mix of the state has 30 parts, and this one 29."),
+        ([20] * 30, {"seed": 6}, "their seed, or a part or its own seed, differs."),
+        ([30] * 30, {"num_samples": 600}, "the number of items of part 4 was 20 and is 30, 25 more differ."),
+    ],
+)
+def test_the_state_of_another_mix_says_what_differs(sizes: list[int], options: dict[str, Any], difference: str) -> None:
+    """So many parts that the mix is named by a digest."""
+
+    def of(sizes: list[int], **options: Any) -> EpochSampler:
+        order = MixedOrder(sizes, **{"weights": [1] * len(sizes), "seed": 5, **options})
+        return EpochSampler(order, rank=0, world_size=1)
+
+    with pytest.raises(ValueError, match=re.escape(difference) + "$"):
+        of(sizes, **options).load_state_dict(of([20] * 30).state_dict())
 
 
 def test_a_stage_by_tokens_needs_lengths_to_be_followed() -> None:

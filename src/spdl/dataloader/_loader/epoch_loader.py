@@ -32,7 +32,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
 from spdl.source import MixedOrder
-from spdl.source._shared import Sharing
+from spdl.source._shared import Sharing, say_difference
 
 Batch = TypeVar("Batch")
 
@@ -263,6 +263,8 @@ class EpochLoader(abc.ABC, Generic[Batch]):
             remedy += _NEXT_STAGE
             if "mix" in state:
                 mix, state, identity = continue_stage(mix, state, identity, self._leave)
+                if state["order"] != identity.order:
+                    remedy += say_difference(mix, state["mix"])
         progress = read_state(state, kind, identity, remedy)
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by

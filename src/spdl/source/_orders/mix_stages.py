@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from spdl.source._orders.mixed import MixedOrder, Unit
 from spdl.source._orders.turns import Anchor, Phase, TokenTurns
 
+_SHOWN = 5
+
 
 class MixProgress(NamedTuple):
     """The beginning of a stage and its mix, from which all that it has drawn can be computed."""
@@ -37,6 +39,28 @@ class MixProgress(NamedTuple):
         phases = [tuple(Phase(*phase) for phase in each) for each in written["phases"]]
         near = written["near"] and Anchor(*written["near"][:2], *map(tuple, written["near"][2:]))
         return cls(**{**written, "phases": phases, "near": near})
+
+
+def say_difference(order: MixedOrder, written: dict[str, Any]) -> str:
+    """Return a sentence on what differs between a mix of a state and another one, which has another fingerprint."""
+    saved = MixProgress.read(written)
+    sizes = [phases[-1].size for phases in saved.phases]
+    if len(sizes) != len(order.parts):
+        return f" The mix of the state has {len(sizes)} parts, and this one {len(order.parts)}."
+    ours = progress_of(order, 0, 0)
+    compared: list[tuple[str, object, object]] = [
+        (name, getattr(saved, name), getattr(ours, name)) for name in ("unit", "repeat", "size")
+    ]
+    for part, (before, now) in enumerate(zip(sizes, order._sizes, strict=True)):
+        compared.append((f"number of items of part {part}", before, now))
+    for part, (weight, own) in enumerate(zip(saved.weights, ours.weights, strict=True)):
+        compared.append((f"weight of part {part}", weight, own))
+    found = [f"the {name} was {before} and is {now}" for name, before, now in compared if before != now]
+    if len(found) > _SHOWN:
+        found[_SHOWN:] = [f"{len(found) - _SHOWN} more differ"]
+    if found:
+        return f" Of the two mixes, {', '.join(found)}."
+    return " The two mixes have the same numbers of items and weights: their seed, or a part or its own seed, differs."
 
 
 def progress_of(order: MixedOrder, epoch: int, position: int) -> MixProgress:

@@ -283,9 +283,16 @@ class EpochSampler:
             order, read = continue_mix(order, read, self._name_data())
         named = order.fingerprint + self._name_data()
         if read.fingerprint != named or read.size != len(order):
+            difference = ""
+            if (
+                read.mix is not None
+                and isinstance(order, MixedOrder)
+                and not read.fingerprint.startswith(order.fingerprint)
+            ):
+                difference = mix_stages.say_difference(order, read.mix)
             raise ValueError(
                 f"The state is of {read.fingerprint}, and this sampler is of {named}: make it as the one "
-                "that was saved, with the same data, order and seed, or begin the epoch again."
+                f"that was saved, with the same data, order and seed, or begin the epoch again.{difference}"
             )
         whole = Plan(len(order), EMPTY, self._plan.sharing)
         same_sharing = read.sharing == self._plan.sharing
