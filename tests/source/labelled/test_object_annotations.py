@@ -221,3 +221,9 @@ def test_voc_has_the_mask_of_each_image(tmp_path: Path) -> None:
     write(tmp_path, "ImageSets/Segmentation/outside.txt", "../secret\n")
     with pytest.raises(ValueError, match="names of images without folders"):
         VOCSegmentation(tmp_path, "outside")
+    for number in range(9):
+        write(tmp_path, f"ImageSets/Segmentation/cat_{number}.txt", "2007_000039\n")
+    with pytest.raises(FileNotFoundError, match=r"\('none', 'outside', 'train', 'cat_0', .* and 4 more\)"):
+        VOCSegmentation(tmp_path, "test")
+    with pytest.raises(FileNotFoundError, match=r"Main' \(there are none\), got 'val'"):
+        VOCDetection(tmp_path, "val")

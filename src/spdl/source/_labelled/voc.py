@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree import ElementTree as ET
 
 from spdl._check import check_flag, check_path, check_str, escaped, refuse, show, shown_place
@@ -16,6 +16,9 @@ VOC_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog"),
     *("horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
+
+
+_SHOWN = 8
 
 
 class _Voc(Samples[dict[str, Any]]):
@@ -32,6 +35,8 @@ class _Voc(Samples[dict[str, Any]]):
         path = Path(self.root, "ImageSets", self._LISTS, f"{image_set}.txt")
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")
+        except FileNotFoundError:
+            _refuse_set(path.parent, image_set)
         except UnicodeDecodeError as error:
             raise ValueError(f"The list {str(path)!r} must be text in UTF-8: {error}.") from None
         # Lists for one class have a second column.
@@ -177,6 +182,14 @@ class VOCDetection(_Voc):
         if name not in self._labels:
             raise ValueError(f"{where} must be of a class in `classes`, {show(self.classes)}, got {name!r}.")
         return self._labels[name]
+
+
+def _refuse_set(folder: Path, image_set: str) -> NoReturn:
+    # Those of single classes, such as cat_train, are many.
+    names = sorted((path.stem for path in folder.glob("*.txt")), key=lambda name: ("_" in name, name))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    found = f"{', '.join(map(repr, names[:_SHOWN]))}{more}" if names else "there are none"
+    refuse(FileNotFoundError, "image_set", f"the name of a list in {str(folder)!r} ({found})", image_set)
 
 
 def _text(element: ET.Element, name: str, where: str, default: str | None = None) -> str:
