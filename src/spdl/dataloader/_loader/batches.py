@@ -44,6 +44,13 @@ class LabelledBatch(MovableBatch, tuple[Any, Any]):  # noqa: SLOT001 - fields ar
     whatever else takes such a pair. All fields are attributes, and ``batch["label"]`` is ``batch.label``. The fields of
     one sample have the same place in all of them.
 
+    Attributes:
+        label: The labels as int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels.
+        path: The path or name of each sample, or None.
+        index: The position of each sample in the source, int64 (B,).
+        epoch: The number of the epoch.
+        failures: The samples of this batch that failed and were left out, or replaced by others.
+
     Example:
         >>> import numpy as np
         >>> from spdl.dataloader import ImageBatch
@@ -58,15 +65,10 @@ class LabelledBatch(MovableBatch, tuple[Any, Any]):  # noqa: SLOT001 - fields ar
     target: ClassVar[str] = "label"
     """The name of the field that it unpacks as the second."""
     label: Any
-    """The labels as int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels."""
     path: list[str | None]
-    """The path or name of each sample, or None."""
     index: Any
-    """The position of each sample in the source, int64 (B,)."""
     epoch: int
-    """The number of the epoch."""
     failures: tuple[SampleFailure, ...]
-    """The samples of this batch that failed and were left out, or replaced by others."""
 
     def __new__(cls, fields: Mapping[str, Any]) -> Self:
         """Make a batch of fields by their names."""
@@ -113,6 +115,12 @@ def _sketch(value: Any) -> str:
 class ImageBatch(LabelledBatch):
     """A batch of images, as `ImageLoader` yields it: the pair ``image, label`` with more fields.
 
+    Attributes:
+        image: The images, (B, C, H, W) or (B, H, W, C), or with `views` (V, B, ...).
+        size: With ``targets`` alone: the width and height of each original image, turned upright, int64 (B, 2).
+        geometry: With ``targets`` alone: a list with the `Geometry` of each sample, or with `views` such a list for
+            each view.
+
     Example:
         >>> import numpy as np
         >>> batch = ImageBatch({"image": np.zeros((2, 3, 8, 8)), "label": np.array([0, 1]), "path": ["a", "b"]})
@@ -124,15 +132,19 @@ class ImageBatch(LabelledBatch):
     medium: ClassVar[str] = "image"
     """The name of the field with the images."""
     image: Any
-    """The images, (B, C, H, W) or (B, H, W, C), or with `views` (V, B, ...)."""
     size: Any
-    """With ``targets`` alone: the width and height of each original image, turned upright, int64 (B, 2)."""
     geometry: Any
-    """With ``targets`` alone: a list with the `Geometry` of each sample, or with `views` such a list for each view."""
 
 
 class ClipBatch(LabelledBatch):
     """A batch of clips of videos, as `ClipLoader` yields it: the pair ``clip, label`` with more fields.
+
+    Attributes:
+        clip: The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places after a short clip hold zeros, unless a
+            `transform` changes them.
+        length: How many of the N pictures of each clip are its own, int64 (B,).
+        mask: False for the zeros after a short clip, else True, bool (B, N).
+        window: Where each clip begins and ends in its file in seconds, as float64 (B, 2).
 
     Example:
         >>> import numpy as np
@@ -146,18 +158,19 @@ class ClipBatch(LabelledBatch):
     medium: ClassVar[str] = "clip"
     """The name of the field with the clips."""
     clip: Any
-    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places after a short clip hold zeros, unless a `transform`
-    changes them."""
     length: Any
-    """How many of the N pictures of each clip are its own, int64 (B,)."""
     mask: Any
-    """False for the zeros after a short clip, else True, bool (B, N)."""
     window: Any
-    """Where each clip begins and ends in its file in seconds, as float64 (B, 2)."""
 
 
 class SoundBatch(LabelledBatch):
     """A batch of sounds, as `AudioLoader` yields it: the pair ``sound, label`` with more fields.
+
+    Attributes:
+        sound: The samples, float32 (B, C, N). Places after a short sound hold zeros.
+        length: How many of the N samples of each sound are its own, int64 (B,).
+        mask: False for the zeros after a short sound, else True, bool (B, N).
+        window: Where each sound begins and ends in its file in seconds, as float64 (B, 2).
 
     Example:
         >>> import numpy as np
@@ -171,19 +184,28 @@ class SoundBatch(LabelledBatch):
     medium: ClassVar[str] = "sound"
     """The name of the field with the sounds."""
     sound: Any
-    """The samples, float32 (B, C, N). Places after a short sound hold zeros."""
     length: Any
-    """How many of the N samples of each sound are its own, int64 (B,)."""
     mask: Any
-    """False for the zeros after a short sound, else True, bool (B, N)."""
     window: Any
-    """Where each sound begins and ends in its file in seconds, as float64 (B, 2)."""
 
 
 class TextBatch(LabelledBatch):
     """A batch of rows of tokens, as `TextLoader` yields it: the pair ``tokens, labels`` with more fields.
 
     `spdl.io.RowWriter` says more about the fields up to `max_seqlen`.
+
+    Attributes:
+        tokens: The ids, int32 (B, L).
+        labels: The id that each token should predict, int32 (B, L), or -100 for none; None with ``labels=None``.
+        position_ids: The place of each token in its document, or its part of one, int32 (B, L).
+        segment_ids: The number of each token's document in its row, from 1; 0 for padding. int32 (B, L).
+        cu_seqlens: Where each sequence ends if all rows are put one after the other, from 0 to B * L, int32. The
+            padding at the end of a row is a sequence, too.
+        row_splits: The number of the first sequence of each row, and of all sequences, int32 (B + 1,).
+        max_seqlen: The length of the longest sequence.
+        index: The number of each row in the epoch, int64 (B,).
+        documents: The segments of the rows, int64 (S, 4), with the row of each, the position of its document in the
+            source, and its first token in the document and the one after its last.
 
     Example:
         >>> import numpy as np
@@ -199,25 +221,14 @@ class TextBatch(LabelledBatch):
     target: ClassVar[str] = "labels"
     """The name of the field that it unpacks as the second."""
     tokens: Any
-    """The ids, int32 (B, L)."""
     labels: Any
-    """The id that each token should predict, int32 (B, L), or -100 for none; None with ``labels=None``."""
     position_ids: Any
-    """The place of each token in its document, or its part of one, int32 (B, L)."""
     segment_ids: Any
-    """The number of each token's document in its row, from 1; 0 for padding. int32 (B, L)."""
     cu_seqlens: Any
-    """Where each sequence ends if all rows are put one after the other, from 0 to B * L, int32. The padding at the end
-    of a row is a sequence, too."""
     row_splits: Any
-    """The number of the first sequence of each row, and of all sequences, int32 (B + 1,)."""
     max_seqlen: int
-    """The length of the longest sequence."""
     index: Any
-    """The number of each row in the epoch, int64 (B,)."""
     documents: Any
-    """The segments of the rows, int64 (S, 4), with the row of each, the position of its document in the source, and its
-    first token in the document and the one after its last."""
 
 
 class Jagged(NamedTuple):
