@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from spdl.dataloader import ArrayLoader, LabelledBatch
 from spdl.io import LoadError, save_npz
@@ -67,6 +68,16 @@ def test_files_that_fail_are_errors_left_out_or_replaced(bad: bytes) -> None:
     assert (first.data[:, 0, 0] == first.index).all()
     with pytest.raises(LoadError, match="All files of epoch 0 failed"):
         list(make([b"no archive"] * 3, on_error="skip"))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WebP", "TIFF", "AVIF"])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_file_of_another_format_is_named(tmp_path: Path, kind: str, in_memory: bool) -> None:  # noqa: FBT001
+    path = tmp_path / "photo"
+    Image.new("RGB", (8, 8)).save(path, kind)
+    message = f"sample 1.*: it is an? {kind} image, not an npz or npy file: ImageLoader loads it"
+    with pytest.raises(LoadError, match=message):
+        list(make([FILES[0], path.read_bytes() if in_memory else path]))
 
 
 def test_if_no_replacement_can_be_loaded_each_sample_is_named_once() -> None:

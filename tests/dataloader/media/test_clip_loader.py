@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import torch
 from tests.io.av.ffmpeg import run_ffmpeg, run_ffprobe
 from tests.io.av.media import clip
+from tests.io.images import make_jpeg
 
 from spdl.dataloader import ClipBatch, ClipLoader
 from spdl.io import ImageOptions, LoadError, load_video_batch, random_flip, to_numpy
@@ -194,6 +197,21 @@ def test_clips_are_flipped_whole(sound_videos: list[MediaSample]) -> None:
         for place, flip in enumerate(flips):
             expected = np.flip(plain.clip[place], axis) if flip else plain.clip[place]
             assert (flipped.clip[place] == expected).all()
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("sampling", ["center", "spread"])
+def test_a_tar_of_images_is_no_video(tmp_path: Path, sampling: str, in_memory: bool) -> None:  # noqa: FBT001
+    path = tmp_path / "photos.tar"
+    with tarfile.open(path, "w") as archive:
+        for index in range(3):
+            content = make_jpeg(40, 30, seed=index)
+            member = tarfile.TarInfo(f"{index}.jpg")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    loader = make([(path.read_bytes() if in_memory else path, 0)], 1, sampling=sampling)
+    with pytest.raises(LoadError, match=r"sample 0.*: it is a tar archive, not a video: `ImageLoader`"):
+        next(iter(loader))
 
 
 def test_damaged_videos_are_errors_left_out_or_replaced(folder: VideoFolder) -> None:

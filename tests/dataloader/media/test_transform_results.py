@@ -313,6 +313,21 @@ def test_transform_that_wants_targets_needs_some() -> None:
     assert batch.image[1].tolist() == [7] * 9
 
 
+def test_transform_that_cannot_be_called_with_an_image_is_refused() -> None:
+    def pair(image: Any, mask: Any) -> Any:
+        return image, mask
+
+    message = r"can be called as transform\(image\), got .*missing a required argument: 'mask'.* a parameter `targets`"
+    with pytest.raises(TypeError, match=message):
+        make(SAMPLES, 2, transform=pair)
+
+    def more(image: Any, targets: Any, mask: Any) -> Any:
+        return image, {**targets, "mask": mask}
+
+    with pytest.raises(TypeError, match=r"can be called as transform\(image, targets=targets\), got"):
+        make(scenes("mask"), 2, size=SIZE, transform=more, targets={"mask": Mask()})
+
+
 def test_transform_without_targets_may_not_change_the_size() -> None:
     with pytest.raises(ValueError, match=r"image with other sides, \(9, 24\), and the loader has `targets`"):
         next(iter(make(scenes("mask"), size=SIZE, targets={"mask": Mask()}, transform=lambda image: image[:9])))

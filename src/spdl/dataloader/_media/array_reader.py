@@ -16,6 +16,7 @@ from spdl.dataloader._loader.failures import UserCode
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch, fits_tensors
 from spdl.dataloader._media.media_loader import MediaReader
+from spdl.dataloader._media.other_formats import name_format
 from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, is_tensor, lay_out, to_array, to_objects
 from spdl.dataloader._media.windows import IN_MEMORY
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
@@ -215,7 +216,12 @@ class ArrayReader(MediaReader):
     def _load_one(self, file: Any) -> dict[str, Any]:
         kind = kind_of(file)
         if kind == "npz":
-            return {name: array[0] for name, array in load_npz_batch([file]).items()}
+            try:
+                return {name: array[0] for name, array in load_npz_batch([file]).items()}
+            except FormatError as error:
+                if (found := name_format(file)) is None:
+                    raise
+                raise FormatError(f"it is {found[0]}, not an npz or npy file: {found[1]} loads it") from error
         given = {self._data: load_npy(file)} if kind == "npy" else file
         arrays = {str(name): to_array(value) for name, value in given.items()}
         for name, array in arrays.items():

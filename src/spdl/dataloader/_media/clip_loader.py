@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -14,6 +15,7 @@ from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
+from spdl.dataloader._media.other_formats import name_format
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.windows import Loaded, Windows, find_fault
 from spdl.io import ImageOptions, load_video_batch, random_flip, to_numpy
@@ -47,7 +49,7 @@ class ClipReader(MediaReader):
             self._windows = Windows(sampling, num_frames / fps, seed, audio=False, demux_config=demux_config)
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        return find_fault(columns, place, files=False)
+        return find_fault(columns, place, files=False) or _find_archive(columns["media"][place])
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
@@ -116,6 +118,16 @@ class ClipReader(MediaReader):
         )
 
 
+def _find_archive(media: Any) -> str | None:
+    """Return the fault of a tar archive. FFmpeg takes one of JPEGs for a video, whose frames they are."""
+    if isinstance(media, str | os.PathLike) and not os.fsdecode(media).endswith(".tar"):
+        return None
+    found = name_format(media)
+    if found is None or found[0] != "a tar archive":
+        return None
+    return "it is a tar archive, not a video: `ImageLoader` with `ImageShards` loads its images, `TarShards` the rest"
+
+
 class ClipLoader(MediaLoader[ClipBatch]):
     """A loader of labelled clips: shuffled, sampled, normalised, shared among ranks, in batches.
 
@@ -128,7 +140,8 @@ class ClipLoader(MediaLoader[ClipBatch]):
             pairs (video, label) or records with a field ``media`` and, as they like, ``window``, ``label``, ``path``
             and others.
         batch_size: The clips of a batch of one rank.
-        num_frames: The pictures of a clip. If a video ends sooner, zeros follow, and the mask says so.
+        num_frames: The pictures of a clip. If a video ends sooner, zeros follow, and the mask says so. An image is a
+            video of one picture.
         size: The size of the pictures in pixels: one side of a square, or width and height.
         fps: The pictures of a second of the clip: for each moment the one that is on the screen. So a clip lasts
             ``num_frames / fps`` seconds, whatever the rate of the video.

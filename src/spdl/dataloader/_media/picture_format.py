@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from spdl._check import refuse
+from spdl._check import check_int, refuse
 from spdl.dataloader._loader.tensors import import_torch
 from spdl.io import ImageOptions
 from spdl.io._shared import PIXEL_FORMATS, write_pictures
@@ -48,11 +48,13 @@ def make_options(
         return options
     if size is None:
         refuse(TypeError, "size", "given, or `options`", size)
-    accepted = "a side in pixels, or (width, height)"
+    accepted = "a side in pixels, or (width, height), from 1 to 65535"
     try:
         width, height = size if isinstance(size, tuple | list) else (size, size)
     except ValueError:
         refuse(ValueError, "size", accepted, size)
+    for side in (width, height):
+        check_int("size", side, least=1, most=65535, accepted=accepted)
     return ImageOptions(width, height, **{**_DEFAULTS, "exact": exact, **given})
 
 

@@ -36,6 +36,10 @@ class SampleTransform:
             accepted = "a function without a parameter `targets`, since the loader has none"
             refuse(ValueError, "transform", accepted, function, "ImageLoader(..., targets={...}) has.")
         self._targets = None if wanted is None else reader.targets
+        named = [
+            name for name, given in ((self._context, True), (_TARGETS, self._targets is not None)) if name and given
+        ]
+        _check_call(function, self._medium, named)
         self._must_keep = wanted is None and reader.targets is not None and bool(reader.targets.names)
 
     def apply(
@@ -111,6 +115,26 @@ def _find_targets(function: Callable[..., Any]) -> inspect.Parameter | None:
     except (TypeError, ValueError):
         return None
     return found if found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY) else None
+
+
+def _check_call(function: Callable[..., Any], medium: str, named: list[str]) -> None:
+    """Raise TypeError unless a function can be called with a medium, and the other arguments by their names."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, **dict.fromkeys(named))
+    except TypeError as error:
+        call = ", ".join([medium, *(f"{name}={name}" for name in named)])
+        accepted = f"a function that can be called as transform({call})"
+        remedy = f"Python says: {error}."
+        if medium == "image" and _TARGETS not in named:
+            remedy += (
+                " For a mask or boxes beside the image, pass `targets` to the loader: a function with a parameter "
+                "`targets` gets a dict of them, and returns the image and a dict."
+            )
+        refuse(TypeError, "transform", accepted, function, remedy)
 
 
 def _split_pair(result: Any) -> tuple[Any, Mapping[str, Any]]:
