@@ -60,8 +60,10 @@ def states_of_all_lines(loader: PyTorchDataLoader) -> list[tuple[int, str]]:
     return sorted(states)
 
 
-@pytest.mark.parametrize("ended", [0, 1])
-@pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
+STAYING = {"num_workers": 1, "persistent_workers": True}
+
+
+@pytest.mark.parametrize(("options", "ended"), [({}, 0), ({"num_workers": 1}, 0), (STAYING, 0), (STAYING, 1)])
 def test_a_state_of_any_line_resumes_exactly(options: dict[str, Any], ended: int) -> None:
     whole = read(make(options), EPOCHS + 3)[ended:]
     loader = make(options)
