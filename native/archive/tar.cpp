@@ -101,7 +101,7 @@ void TarParser::check_sum(const std::uint8_t* block) const {
     const std::size_t sum = sum_bytes(block);
     const std::size_t said = number(block + kSum, kSumBytes, "checksum");
     if (said != sum && said != sum - 256 * count_high(block)) {
-        fail(header_ == 0 ? "is none, or is compressed by a method that cannot be read: its checksum is wrong"
+        fail(header_ == 0 ? "is not a tar, or is compressed by a method that cannot be read: its checksum is wrong"
                           : "is damaged: its checksum is wrong");
     }
 }
