@@ -136,7 +136,11 @@ def refusals() -> Iterator[tuple[str, bytes, str]]:
     yield "negative", changed(size=b"\xff" * 12), "gives a negative size, in the header at byte 0"
     yield "huge", changed(size=b"\x80\xff\xff\xff" + bytes(8)), "gives a size that no memory could hold"
     yield "no number", changed(size=b"8"), 'that is no octal number: "8'
-    yield "checksum", b"x" + whole[1:], "is not a tar, or is compressed .*: its checksum is wrong, in the header at byte 0"
+    yield (
+        "checksum",
+        b"x" + whole[1:],
+        "is not a tar, or is compressed .*: its checksum is wrong, in the header at byte 0",
+    )
     yield (
         "later checksum",
         whole[:1024] + b"x" + whole[1025:],
