@@ -155,7 +155,7 @@ def test_masks_stay_with_their_images(on_error: str) -> None:
         (np.zeros((4, 4), np.float32), r"`mask`: it must be a file or an array \(H, W\) of ints, got float32 \(4, 4\)"),
         (np.zeros((4, 4, 3), np.uint8), r"`mask`: it must be a file or an array \(H, W\) of ints, got uint8"),
         (None, r"`mask`: it must be a file or an array \(H, W\) of ints, got None"),
-        (torch.eye(4).to_sparse(), r"`mask`: it must be a file or an array \(H, W\) of ints: can't convert Sparse"),
+        (torch.eye(4).to_sparse(), r"`mask`: it must be a file or an array \(H, W\) of ints, got tensor\(indices"),
         (b"no picture", "`mask`: "),
         ("no such file.png", "`mask`: "),
         (encoded(Image.new("RGB", (4, 4))), "`mask`: ids are read from a palette .* save the number of each pixel"),

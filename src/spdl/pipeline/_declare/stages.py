@@ -190,7 +190,7 @@ def Merge(  # noqa: N802 - as for Pipe.
         ...     for queue in input_queues:
         ...         while not is_eof(item := await queue.get()):
         ...             await output_queue.put(item)
-        >>> configs = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
+        >>> configs = [PipelineConfig(SourceConfig(items), [], SinkConfig(1)) for items in (["a", "b"], ["c", "d"])]
         >>> config = PipelineConfig(Merge(configs, one_after_the_other), [], SinkConfig(3))
         >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
         ...     print(*pipeline)
