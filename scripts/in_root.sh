@@ -41,5 +41,9 @@ variables=(HOME="$HOME" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin)
 while read -r name; do
   variables+=("$name=${!name}")
 done < <(compgen -e | grep -E "^(SPDL_|PIP_|SSL_CERT_|XDG_CACHE_HOME$|.*_proxy$)")
-chroot . /usr/bin/env -i -C "$folder" "${variables[@]}" "${@:6}" || exit
+# Below a changed root (chroot), programs could have no user of their own.
+mkdir -p old
+pivot_root . old
+umount --lazy old
+/usr/bin/env -i -C "$folder" "${variables[@]}" "${@:6}" || exit
 ' - "$1" "$PWD" "$bundle_root" "$bundle_cache" "${XDG_CACHE_HOME:-$HOME/.cache}/spdl" "${@:2}"

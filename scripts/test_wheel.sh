@@ -29,7 +29,7 @@ read -r -a neighbours <<<"${SPDL_TEST_NEIGHBOURS:-}"
 # Compilers share the system's folders of commands with tools that the tests need. Link all but compilers here.
 readonly commands=$environment/commands
 mkdir "$commands"
-for command in /usr/bin/* /bin/*; do
+for command in /usr/local/bin/* /usr/bin/* /bin/*; do
   case ${command##*/} in
     cc | c++ | gcc* | g++* | clang* | c89* | c99* | *-linux-gnu-g++* | *-linux-gnu-gcc* | cmake | ninja | make | nasm) ;;
     *) [[ -L $commands/${command##*/} ]] || ln -s "$command" "$commands/" ;;

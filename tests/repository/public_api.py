@@ -76,4 +76,4 @@ def _signature(value: Any) -> str:
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
     shown = _ADDRESS.sub("", str(signature.replace(parameters=parameters, return_annotation=signature.empty)))
     # Which classes show that depends on the Python.
-    return "(...)" if inspect.isclass(value) and shown == "(*args, **kwargs)" else shown
+    return "(...)" if not inspect.isroutine(value) and shown == "(*args, **kwargs)" else shown

@@ -79,8 +79,20 @@ def _announce_room(engine: Engine) -> None:
     # A read that interrupts the engine cannot take the lock, and leaves this to the next read.
     if engine.forked or engine.holds_lock():
         return
-    with engine.lock:
-        engine.room_in_sink()
+    try:
+        with engine.lock:
+            engine.room_in_sink()
+    finally:
+        _release(engine)
+
+
+def _release(engine: Engine) -> None:
+    """Release the lock if a Ctrl-C has left it locked, as Python 3.14 does right after a ``with`` has taken it.
+
+    See https://github.com/python/cpython/issues/148874. Outside of these statements, no read has it.
+    """
+    while engine.holds_lock():
+        engine.lock.release()
 
 
 def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
@@ -113,6 +125,7 @@ def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
         if not opened or engine.sink.entries:
             engine.sink.counters.awaited(perf_counter() - begin)
     finally:
+        _release(engine)
         # A Ctrl-C may leave the gate there, and the page saying that a consumer waits: nothing depends on that.
         with suppress(ValueError):
             engine.sink.readers.remove(gate)

@@ -21,4 +21,8 @@ def test_a_program_prints_what_it_does_there(name: str) -> None:
     program = HERE / "programs" / f"{name}.py"
     done = subprocess.run([sys.executable, "-P", str(program)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == (HERE / "expected" / f"{name}.txt").read_text(encoding="utf-8")
+    expected = (HERE / "expected" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    if sys.version_info >= (3, 14):
+        # What only later Pythons have is not refused there.
+        expected = [line for line in expected if not line.endswith(": RuntimeError True")]
+    assert done.stdout.splitlines() == expected

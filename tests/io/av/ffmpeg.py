@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.io.kept import CACHE, digest, kept_bytes
 
+from spdl.io import VideoReader
 from spdl.io.utils import get_ffmpeg_versions
 
 if TYPE_CHECKING:
@@ -46,6 +47,16 @@ def need_encoder(*names: str) -> str:
         if name in encoders():
             return name
     pytest.skip(f"the ffmpeg command has no encoder {' or '.join(names)}")
+
+
+def need_decoder(path: Path) -> None:
+    """Skip the test if our FFmpeg has no decoder of a video."""
+    try:
+        VideoReader(path)
+    except RuntimeError as error:
+        if "FFmpeg has no decoder" not in str(error):
+            raise
+        pytest.skip("not every FFmpeg has a decoder of it")
 
 
 @functools.cache

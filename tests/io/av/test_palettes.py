@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.io.av.ffmpeg import need_encoder, run_ffmpeg
+from tests.io.av.ffmpeg import need_decoder, need_encoder, run_ffmpeg
 
 from spdl.io import (
     Demuxer,
@@ -53,6 +53,7 @@ def test_a_palette_holds_in_every_window(name: str, tmp_path: Path) -> None:
     )
     plain = run_ffmpeg("-i", path, "-pix_fmt", "rgb24", "-f", "rawvideo", "-")
     expected = np.frombuffer(plain, np.uint8).reshape(_FRAMES, _HEIGHT, _WIDTH, 3)
+    need_decoder(path)
     np.testing.assert_array_equal(to_numpy(load_video(path)), expected)
     index = VideoReader(path).index
     data = path.read_bytes()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.io.av import oracle
 from tests.io.av.encoded import encode
-from tests.io.av.ffmpeg import need_encoder, run_ffprobe
+from tests.io.av.ffmpeg import need_decoder, need_encoder, run_ffprobe
 from tests.io.av.sources import Pictures
 
 from spdl.io import (
@@ -73,19 +73,10 @@ def untold(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not path.exists():
             encoder, *options = _CLIPS[name]
             encode(path, ["-c:v", need_encoder(str(encoder)), *options], pictures=Pictures(176, 144))
-        _need_decoder(path)
+        need_decoder(path)
         return path
 
     return make
-
-
-def _need_decoder(path: Path) -> None:
-    try:
-        VideoReader(path)
-    except RuntimeError as error:
-        if "FFmpeg has no decoder" not in str(error):
-            raise
-        pytest.skip(str(error))
 
 
 def _whole(path: Path | bytes) -> Any:
