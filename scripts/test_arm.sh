@@ -38,7 +38,7 @@ for version in "${wanted[@]}"; do
     "$environment/lib/python$version/site-packages" --python-version "$version" --implementation cp "${platforms[@]}" \
     --only-binary :all: --no-compile --group test "$wheel"
   SPDL_WHEEL=$PWD/$environment/${wheel##*/} scripts/arm_root.sh "$suite" "$environment/bin/python" -m pytest \
-    --timeout 900 --junit-xml "$report" "$@" || failed+=("$version")
+    --timeout 900 --any-cost --junit-xml "$report" "$@" || failed+=("$version")
   if [[ -f $report ]]; then
     facts=$(scripts/arm_root.sh "$suite" python3 -c 'import platform as p
 print(p.python_version() + ",", *p.libc_ver())')
