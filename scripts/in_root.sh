@@ -12,7 +12,8 @@ if [[ -d $1/host ]]; then
   for name in ffmpeg ffprobe; do
     # The variable is the script's own.
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\nexec /usr/sbin/chroot /host /usr/bin/env -C "$PWD" %s "$@"\n' $name >"$1/usr/local/bin/$name"
+    printf '#!/bin/sh\nexec /usr/sbin/chroot /host /usr/bin/env -C "$PWD" PATH=/usr/local/bin:/usr/bin:/bin %s "$@"\n' \
+      $name >"$1/usr/local/bin/$name"
     chmod +x "$1/usr/local/bin/$name"
   done
 fi
