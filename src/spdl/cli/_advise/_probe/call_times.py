@@ -197,15 +197,22 @@ def _cost_of_a_call() -> float:
     times = CallTimes()
 
     def take(observe: Callable[..., None] | None) -> float:
-        began = perf_counter()
         sys.setprofile(observe)
-        for _ in range(_TRIALS):
-            _do_nothing()
+        # Python prepares code for the hook when it first runs, which can take longer than the calls.
+        _call(1)
+        began = perf_counter()
+        _call(_TRIALS)
+        seconds = perf_counter() - began
         sys.setprofile(None)
-        return perf_counter() - began
+        return seconds
 
     take(times._note)  # noqa: SLF001 - of this class.
     return max(0.0, min(take(times._note) for _ in range(3)) - min(take(None) for _ in range(3))) / _TRIALS  # noqa: SLF001
+
+
+def _call(number: int) -> None:
+    for _ in range(number):
+        _do_nothing()
 
 
 def _do_nothing() -> None:
