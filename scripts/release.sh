@@ -23,7 +23,12 @@ if [[ -n $(git status --porcelain --untracked-files=no) ]]; then
   exit 1
 fi
 
-python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml) open=()
+if [[ $version == *rc* ]]; then
+  mkdir -p build
+  open=(build/open_vulnerabilities.md)
+fi
+python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60 ${open:+--notes "${open[0]}"}
 
 mkdir -p "$folder"
 rm -f "$folder"/spdl_turbo-* "$folder"/SHA256SUMS
@@ -34,4 +39,4 @@ for version in "${wanted[@]}"; do
   done
 done
 scripts/bundle/release_sources.sh "$(realpath "$folder")"
-python3 scripts/release_files.py "$folder"
+python3 scripts/release_files.py "$folder" "${open[@]}"

@@ -3,7 +3,8 @@
 The list is the one that the wheels have, which `scripts/bundle/sbom.py` made. The notes are the version's part of
 `CHANGELOG.md`. `sha256sum --check SHA256SUMS` checks all files.
 
-`scripts/release.sh` runs it: python3 scripts/release_files.py FOLDER
+`scripts/release.sh` runs it: python3 scripts/release_files.py FOLDER [NOTES]
+NOTES is a file whose text goes to the end of the notes.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def checksums(folder: Path) -> str:
 
 def main() -> None:
     """Write the three files into the folder, and print their names."""
-    folder = Path(sys.argv[1])
+    folder, *further = map(Path, sys.argv[1:])
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     wheels = sorted(folder.glob(f"{NAME}-{version}-*.whl"))
     if not wheels:
         raise SystemExit(f"there is no wheel of version {version} in {folder}")
     written = {
         f"{NAME}-{version}-sbom.json": bill_of_materials(wheels, version),
-        f"{NAME}-{version}-notes.md": notes(version),
+        f"{NAME}-{version}-notes.md": notes(version) + "".join(f"\n{more.read_text()}" for more in further),
     }
     for name, content in written.items():
         (folder / name).write_text(content, encoding="utf-8")

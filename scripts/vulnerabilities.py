@@ -5,7 +5,8 @@ looked up is an error. So is a version that is affected, unless the list says wh
 
 `scripts/release.sh` runs it: python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60
 The list of what is inside (SBOM) may also be that of a wheel or of an earlier release. Without --max-age, what is known
-may be of any age; --list names another file.
+may be of any age; --list names another file. A candidate for a release is not held up: --notes writes what is open to a
+file for its notes.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--list", type=Path, default=LIST, help="what is known (default: %(default)s)")
     parser.add_argument("--max-age", type=int, metavar="DAYS", help="refuse a list that is older")
+    parser.add_argument("--notes", type=Path, metavar="FILE", help="write what is open there, and exit with 0")
     arguments = parser.parse_args()
     known = tomllib.loads(arguments.list.read_text(encoding="utf-8"))
     looked_up: dt.date = known.pop("looked_up")
@@ -79,6 +81,13 @@ def main() -> None:
             f"{arguments.list} is of {looked_up}, {age} days ago, and a release needs one of {arguments.max_age} days"
             f" at most: look up what has become known since, and change its date"
         )
+    if arguments.notes is not None:
+        heading = "### Open in the bundled libraries\n\n"
+        arguments.notes.write_text(
+            heading + "".join(f"- {line}\n" for line in lines) if lines else "", encoding="utf-8"
+        )
+        sys.stdout.write(f"{len(lines)} open points go into the notes: {arguments.notes}\n")
+        return
     if lines:
         count = f"{len(lines)} of these are" if len(lines) > 1 else "This is"
         lines.append(

@@ -18,14 +18,13 @@ PINNED = [
     for line in (ROOT / "scripts/bundle/sources.txt").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 ]
-VERSION = "0.1.0"
+VERSION = "0.1.0rc1"
 WHEEL = f"spdl_turbo-{VERSION}-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
-def write(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)], capture_output=True, text=True, timeout=50, check=False
-    )
+def write(folder: Path, *notes: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), str(folder), *map(str, notes)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
 
 
 def write_wheel(path: Path, inside: str) -> None:
@@ -88,6 +87,14 @@ def test_the_notes_are_the_part_of_the_changelog(release: Path) -> None:
     assert text.startswith(f"## [{VERSION}]")
     assert len(re.findall("^## ", text, re.MULTILINE)) == 1
     assert text.strip() in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_notes_of_a_candidate_end_with_what_is_open(release: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "open.md"
+    notes.write_text("### Open\n\n- ffmpeg\n", encoding="utf-8")
+    assert write(release, notes).returncode == 0
+    text = (release / f"spdl_turbo-{VERSION}-notes.md").read_text(encoding="utf-8")
+    assert text.endswith("\n\n### Open\n\n- ffmpeg\n")
 
 
 def test_a_folder_without_wheels_is_refused(tmp_path: Path) -> None:

@@ -75,6 +75,20 @@ def test_a_library_that_was_not_looked_up_in_full_is_refused(tmp_path: Path) -> 
     assert refused.stderr.startswith("ffmpeg 7.1.5: still to look up: all since May\n")
 
 
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ("fixed = ['8.1']", "### Open in the bundled libraries\n\n- ffmpeg 7.1.5: CVE-1-2, a part; fixed in 8.1\n"),
+        ("fixed = ['7.1.1']", ""),
+    ],
+)
+def test_what_is_open_goes_into_the_notes_of_a_candidate(tmp_path: Path, entry: str, text: str) -> None:
+    notes = tmp_path / "notes.md"
+    done = compare(tmp_path, known(entry), "7.1.5", "--notes", str(notes))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert notes.read_text(encoding="utf-8") == text
+
+
 def test_a_release_refuses_an_old_list(tmp_path: Path) -> None:
     entry = "fixed = ['7.1.1']"
     old, new = known(entry), known(entry, "9999-01-01")
@@ -88,8 +102,9 @@ def test_a_release_refuses_an_old_list(tmp_path: Path) -> None:
 
 def test_a_release_asks_before_it_builds() -> None:
     lines = (SCRIPTS / "release.sh").read_text(encoding="utf-8").splitlines()
-    asking = lines.index("python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60")
-    assert asking < next(number for number, line in enumerate(lines) if "scripts/bundle/wheel.sh" in line)
+    asking = "python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60"
+    asked = next(number for number, line in enumerate(lines) if line.startswith(asking))
+    assert asked < next(number for number, line in enumerate(lines) if "scripts/bundle/wheel.sh" in line)
 
 
 def test_everything_inside_was_looked_up() -> None:
