@@ -14,8 +14,7 @@ figure is how many images a CPU-second loads, which other work on the machine ch
 marks are speeds beside torchvision: 5 for `simclr`, 4 for `dino`, 3.5 for `segmentation` and 3 for `detection`; and 3
 beside Albumentations for `segmentation`.
 
-Run it as `python benchmarks/vision.py [--peer PYTHON] [--jobs JOB ...] [--rounds N] [--json FILE]`. PYTHON has torch,
-torchvision and albumentations.
+Run it as `python benchmarks/vision.py [--jobs JOB ...] [--rounds N] [--json FILE]`.
 """
 
 from __future__ import annotations
@@ -26,12 +25,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from _image_environments import MAKERS, OWN, find_environments, peer
 from _turns import Job, take_turns
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
+from spdl.cli._demo.turn import TORCH, install_torch
 
 OURS = "spdl-turbo"
+ENVIRONMENTS = {
+    OURS: MAKERS[OWN],
+    "torchvision": MAKERS["torchvision"],
+    "albumentations": peer("albumentations", ("albumentations>=2.0", *TORCH), install_torch),
+}
 PEERS = ("torchvision", "albumentations")
 MARKS: dict[str, dict[str, float]] = {
     "classification": {},
@@ -49,36 +55,35 @@ def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     speeds = {(row["job"], row["contender"]): row["images_per_cpu_second"] for row in rows}
     claims = []
     for job, marks in MARKS.items():
-        for peer in PEERS:
-            if (job, OURS) in speeds and (job, peer) in speeds:
-                value, mark = speeds[job, OURS] / speeds[job, peer], marks.get(peer)
+        for beside in PEERS:
+            if (job, OURS) in speeds and (job, beside) in speeds:
+                value, mark = speeds[job, OURS] / speeds[job, beside], marks.get(beside)
                 met = None if mark is None else value >= mark
-                claims.append({"job": job, "beside": peer, "value": value, "mark": mark, "met": met})
+                claims.append({"job": job, "beside": beside, "value": value, "mark": mark, "met": met})
     return claims
 
 
 def main() -> int:
     """Run the rounds and write the outcome. The exit status says whether every mark is met."""
     parser = argparse.ArgumentParser(description="Measure jobs of vision.")
-    parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="has the other libraries")
     parser.add_argument("--jobs", nargs="+", choices=MARKS, default=list(MARKS), help="which (default: all)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long a turn lasts (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="threads or processes (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
+    console = Console()
+    commands, absent = find_environments(list(ENVIRONMENTS), console, ENVIRONMENTS)
     shared = {
-        "folder": str(demo_photos(Console())),
+        "folder": str(demo_photos(console)),
         "workers": options.workers,
         "seconds": options.seconds,
         "beside": str(BESIDE),
     }
     jobs = {
-        (job, name): Job(
-            (sys.executable if name == OURS else options.peer,), WORK, {"job": job, "contender": name, **shared}
-        )
+        (job, name): Job(command, WORK, {"job": job, "contender": name, **shared})
         for job in options.jobs
-        for name in (OURS, *PEERS)
+        for name, command in commands.items()
     }
     medians, failed = take_turns(jobs, options.rounds)
     rows = [{"job": job, "contender": name, **figures} for (job, name), figures in medians.items()]
@@ -89,15 +94,16 @@ def main() -> int:
         verdict = {None: "no mark", True: "met", False: "MISSED"}[claim["met"]]
         mark = "" if claim["mark"] is None else f" (>= {claim['mark']})"
         print(f"{claim['job']}: {claim['value']:.2f} times {claim['beside']}{mark}: {verdict}")
-    for key, reason in failed.items():
-        print(f"{', '.join(key)} is left out: {reason}")
+    absent |= {", ".join(key): reason for key, reason in failed.items()}
+    for key, reason in absent.items():
+        print(f"{key} is left out: {reason}")
     if options.json:
         result = {
             "provenance": provenance(),
             "rounds": options.rounds,
             "seconds": options.seconds,
             "workers": options.workers,
-            "absent": {", ".join(key): reason for key, reason in failed.items()},
+            "absent": absent,
             "rows": rows,
             "claims": claims,
         }

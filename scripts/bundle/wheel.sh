@@ -34,6 +34,18 @@ fi
 # Wheels may be built side by side.
 exec 8>&-
 
+# Debian's pyconfig.h includes <MACHINE-linux-gnu/python3.11/pyconfig.h>, which lies among the headers of this machine's
+# glibc; only this one is taken from there. The one of x86-64 serves for ARM, too: they differ in nothing that an
+# extension depends on.
+readonly headers=$environment/debian/$machine-linux-gnu
+debian=/usr/include/$(uname -m)-linux-gnu/${include##*/}
+flags=
+if [[ -d $debian && $include == /usr/include/* ]]; then
+  mkdir -p "$headers"
+  ln -sfn "$debian" "$headers/${include##*/}"
+  flags="-isystem ${headers%/*}"
+fi
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -41,12 +53,11 @@ trap 'rm -rf "$scratch"' EXIT
 
 say "building the wheel for Python $tag on $machine"
 if [[ $machine != "$(uname -m)" ]]; then
-  # The build asks these before this machine's Python. The headers of that serve as they are: Debian's pyconfig.h for ARM
-  # differs from the one for x86-64 in nothing that an extension depends on.
+  # The build asks these before this machine's Python.
   suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
   export _PYTHON_HOST_PLATFORM=linux-$machine SETUPTOOLS_EXT_SUFFIX=${suffix/$(uname -m)/$machine}
 fi
-variables=(PATH="$environment/bin:$tools:$PATH" CC=spdl-cc CXX=spdl-c++ LDFLAGS="$unwinder"
+variables=(PATH="$environment/bin:$tools:$PATH" CC=spdl-cc CXX=spdl-c++ CXXFLAGS="$flags" LDFLAGS="$unwinder"
   PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig")
 logged "wheel-$tag-$machine" "${on[@]}" env "${variables[@]}" "$tools/python" -m pip --python "$environment/bin/python" wheel \
   --no-deps --no-build-isolation --wheel-dir "$scratch" \
