@@ -142,16 +142,23 @@ def test_nothing_is_lost(program: Program) -> None:
             loader.load_state_dict(state)
             assert read(loader) == batches[cut:]
 
-    # So do other ranks by the state of any, if all have taken the same steps.
-    if (program.even_batches or not source.broken) and 0 < cut < len(whole[0]):
+    # So do other ranks by the state of any. A rank that lacks a batch, of which all samples failed, does not speak for
+    # the others; one that has had them all may let others receive some again.
+    if 0 < cut < len(whole[0]):
+        in_step = program.even_batches or program.on_error == "refill" or not source.broken
         loaders = program.loaders(program.other)
-        for loader in loaders:
-            loader.load_state_dict(states[-1])
+        try:
+            for loader in loaders:
+                loader.load_state_dict(states[-1])
+        except ValueError as error:
+            assert not in_step
+            assert "what the others have received" in str(error)  # noqa: PT017 - it may be raised or not.
+            return
         after = program.read(loaders)
         if after is None:
             return
         found = counted(*before, *after)
         assert set(found) == good
-        if program.on_error == "skip":
+        if program.on_error == "skip" and in_step:
             repeats = program.place[0] - 1 + program.other[0] - 1 if program.even_batches else 0
             assert 0 <= sum(found.values()) - len(good) <= repeats

@@ -189,6 +189,30 @@ def test_all_media_loaders_can_do_without_repeats(kind: str) -> None:
         loader(0, even_batches=2)
 
 
+def test_image_loader_refuses_the_state_of_another_rank_that_lacks_a_batch() -> None:
+    images = [(b"no photo" if index == 0 else b"P5 1 1 255 " + bytes([index]), index) for index in range(5)]
+
+    def start(rank: int) -> ImageLoader:
+        options: dict[str, Any] = {"on_error": "skip", "even_batches": False, "output": "numpy", "num_threads": 1}
+        return ImageLoader(images, 1, size=1, rank=rank, world_size=2, **options)
+
+    # Rank 0's first batch is missing, so after a batch of each it is a step ahead.
+    ranks = [start(rank) for rank in range(2)]
+    assert [next(iter(loader)).label.tolist() for loader in ranks] == [[2], [1]]
+    states = [json.loads(json.dumps(loader.state_dict())) for loader in ranks]
+    with pytest.raises(ValueError, match=r"from rank 0 of 2, which may have had fewer batches.* its own state"):
+        start(1).load_state_dict(states[0])
+    for rank, rest in enumerate([[], [[3], [4]]]):
+        resumed = start(rank)
+        resumed.load_state_dict(states[rank])
+        assert resumed.state_dict() == states[rank]
+        assert [batch.label.tolist() for batch in resumed] == rest
+    # At the end of the epoch, others still have a batch. In the next one, it lacks none before its first is missing.
+    list(ranks[0])
+    with pytest.raises(ValueError, match=r"from rank 0 of 2, which may have had fewer batches"):
+        start(1).load_state_dict(ranks[0].state_dict())
+
+
 def test_the_state_of_a_rank_that_has_ended_before_others() -> None:
     for count, rank in itertools.product(range(5, 9), range(2)):
         steps = [len(list(make(count, 2, each, 2))) for each in range(2)]
@@ -202,7 +226,7 @@ def test_the_state_of_a_rank_that_has_ended_before_others() -> None:
         assert len(list(again)) == steps[rank]
         for other in (make(count, 2, 1 - rank, 2), make(count, 2, 0, 1), make(count, 2, 2, 3)):
             if steps[rank] < max(steps):
-                with pytest.raises(ValueError, match=rf"from rank {rank} of 2 at the end .* one batch more"):
+                with pytest.raises(ValueError, match=rf"from rank {rank} of 2, .* fewer batches than others"):
                     other.load_state_dict(state)
             else:
                 other.load_state_dict(state)

@@ -220,9 +220,15 @@ class EpochIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del read, result
-            cursor = steps.advance(epoch.progress.cursor, result.cursor)
-            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record, cursor=cursor)
+            before = epoch.progress
+            cursor = steps.advance(before.cursor, result.cursor)
             batch: Batch | None = result.batch
+            ahead = before.ahead if before.position else None
+            if batch is None and result.is_step and steps.world.size > 1:
+                ahead = steps.world
+            progress = LoaderProgress(
+                number, result.end, begun=True, failures=self._log.record, cursor=cursor, ahead=ahead
+            )
             if batch is not None:
                 self._received += 1
                 # Nothing may come between these two, not even a call: a signal handler could.
@@ -236,9 +242,9 @@ class EpochIterator(Generic[Batch]):
         if not self._received and not steps.is_empty and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
-        ended_by = world if steps.ends_early else None
+        ahead = world if steps.ends_early else epoch.progress.ahead
         kept = steps.between_epochs(epoch.progress.cursor)
-        epoch.progress = LoaderProgress(number + 1, failures=self._log.record, cursor=kept, ended_by=ended_by)
+        epoch.progress = LoaderProgress(number + 1, failures=self._log.record, cursor=kept, ahead=ahead)
         epoch.ended = True
         raise StopIteration
 

@@ -208,9 +208,10 @@ class EpochLoader(abc.ABC, Generic[Batch]):
         """Return where the loader is: the epoch, how many of its samples all ranks have received, and what has failed.
 
         It is where the iterator is that was read last. A batch counts as received when the loop has got it. The state
-        is a small dict that JSON can hold, and grows by some 300 bytes for each of the `failures`. Without these it is
-        the same on all ranks after the same step. It may be restored with another number of ranks, batch size or number
-        of threads. The call takes microseconds, and is allowed in a signal handler.
+        is a small dict that JSON can hold, and grows by some 300 bytes for each of the `failures`. Apart from these and
+        the checksum it is the same on all ranks after the same step, unless one lacks a batch (``even_batches=False``).
+        It may be restored with another number of ranks, batch size or number of threads. The call takes microseconds,
+        and is allowed in a signal handler.
 
         Returns:
             A new dict.
@@ -244,15 +245,17 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
         Args:
             state_dict: What `state_dict` returned, from any rank. With ``even_batches=False`` and ``on_error="skip"``,
-                where batches may be missing, ranks are at different places: then give each its own. If the order is a
+                where batches may be missing, ranks are at different places: then give each its own. A state of
+                another rank is refused once a batch of that rank was missing; if only others lack one, they would
+                receive samples twice. If the order is a
                 stage of a `spdl.source.MixedOrder`, a state of an earlier stage will do: the next loop is then over
                 epoch 0 of this stage, and the corpora continue after what was drawn. (Not `TableLoader`.)
 
         Raises:
             TypeError: If it is not a mapping.
             ValueError: If it is not a state of such a loader, was damaged, was written by a later version, or belongs
-                to another dataset, seed or order; the message names both. Or if it is of another rank, which ended its
-                epoch with a batch less than others.
+                to another dataset, seed or order; the message names both. Or if it is of another rank, which has had
+                fewer batches than others.
             RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
@@ -266,12 +269,13 @@ class EpochLoader(abc.ABC, Generic[Batch]):
                 if state["order"] != identity.order:
                     remedy += say_difference(mix, state["mix"])
         progress = read_state(state, kind, identity, remedy)
-        if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
-            rank, world_size = progress.ended_by
+        if progress.ahead is not None and progress.ahead != find_world(*self._place):
+            rank, world_size = progress.ahead
             raise ValueError(
-                f"This state is from rank {rank} of {world_size} at the end of an epoch in which others have one "
-                "batch more (even_batches=False), so it does not tell whether they have received it. Give each rank "
-                "its own state, or the state of a rank with the most batches."
+                f"This state is from rank {rank} of {world_size}, which may have had fewer batches than others: with "
+                "even_batches=False a rank may get none in the last step, and none if all samples of one fail. So the "
+                "state does not say what the others have received. Give each rank its own state, or one of a rank that "
+                "has had the most batches."
             )
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():

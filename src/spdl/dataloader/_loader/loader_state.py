@@ -91,8 +91,9 @@ class LoaderProgress(NamedTuple):
     """What has failed until then, of what was received, in this epoch and before."""
     cursor: Cursor = None
     """The rest that a loader needs if the lengths of its samples are not known in advance."""
-    ended_by: World | None = None
-    """The rank, if it has ended the epoch before with a batch less than others, which may not have received theirs."""
+    ahead: World | None = None
+    """The rank, if it came here with fewer batches than others, which may not have received theirs: it has ended the
+    epoch before with one less, or all samples of one failed."""
 
 
 class Identity(NamedTuple):
@@ -115,8 +116,8 @@ def write_state(
     }
     if progress.cursor is not None:
         written["cursor"] = progress.cursor
-    if progress.ended_by is not None:
-        written["ended_by"] = list(progress.ended_by)
+    if progress.ahead is not None:
+        written["ended_by"] = list(progress.ahead)
     if mix is not None:
         written["mix"] = progress_of(mix, progress.epoch, progress.position).write()
     return sealed(kind, written)
@@ -139,13 +140,13 @@ def read_state(state: dict[str, Any], kind: str, identity: Identity, remedy: str
     for name, own in identity._asdict().items():
         if state[name] != own:
             raise ValueError(_say_differs(kind, name, state[name], own) + remedy * (name != "fingerprint"))
-    ended_by = state.get("ended_by")
+    ahead = state.get("ended_by")
     return LoaderProgress(
         state["epoch"],
         state["position"],
         failures=FailureRecord.unpack(state["failures"]),
         cursor=state.get("cursor"),
-        ended_by=None if ended_by is None else World(*ended_by),
+        ahead=None if ahead is None else World(*ahead),
     )
 
 
