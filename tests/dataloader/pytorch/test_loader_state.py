@@ -39,7 +39,7 @@ from torch.utils.data.distributed import DistributedSampler  # noqa: E402
 
 from spdl._ranges import Ranges  # noqa: E402
 from spdl.dataloader import PyTorchDataLoader  # noqa: E402
-from spdl.dataloader._pytorch.received import (  # noqa: E402
+from spdl.dataloader._pytorch.state import (  # noqa: E402
     Position,
     Positions,
     ReceivedBatches,

@@ -16,9 +16,8 @@ from spdl.dataloader._loader.failures import UserCode
 from spdl.dataloader._loader.sample_loader import OnError
 from spdl.dataloader._loader.tensors import OutputKind, all_to_torch, fits_tensors
 from spdl.dataloader._media.media_loader import MediaReader
-from spdl.dataloader._media.other_formats import name_format
 from spdl.dataloader._media.sample_fields import RaggedLayout, check_names, is_tensor, lay_out, to_array, to_objects
-from spdl.dataloader._media.windows import IN_MEMORY
+from spdl.dataloader._media.windows import IN_MEMORY, name_format
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz_batch
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.op import context_parameter

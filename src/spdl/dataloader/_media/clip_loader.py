@@ -15,9 +15,8 @@ from spdl.dataloader._loader.epoch_loader import pick
 from spdl.dataloader._loader.sample_loader import SHARED_BY_SAMPLES, OnError
 from spdl.dataloader._loader.tensors import OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader, Pad
-from spdl.dataloader._media.other_formats import name_format
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
-from spdl.dataloader._media.windows import Loaded, Windows, find_fault
+from spdl.dataloader._media.windows import Loaded, Windows, find_fault, name_format
 from spdl.io import ImageOptions, load_video_batch, random_flip, to_numpy
 from spdl.source import EpochOrder
 

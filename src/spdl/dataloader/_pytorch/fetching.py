@@ -16,7 +16,7 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from spdl._check import show
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.received import Position
+    from spdl.dataloader._pytorch.state import Position
 
 
 class BatchRequest(NamedTuple):

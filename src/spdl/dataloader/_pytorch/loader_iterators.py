@@ -21,7 +21,7 @@ from spdl.dataloader._pytorch.fetching import (
     in_this_process,
     own_copy,
 )
-from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch, StreamStep
+from spdl.dataloader._pytorch.state import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, note_sharing
 
 _NEVER: Any = object()

@@ -19,8 +19,7 @@ from spdl._cores import available_cores
 from spdl._locate import callers_line, warn_caller
 from spdl.dataloader._pytorch.loader_iterators import CallerIterator, ThreadIterator, TrackedIterator
 from spdl.dataloader._pytorch.random_states import Moment
-from spdl.dataloader._pytorch.received import IterableEpoch, MapEpoch
-from spdl.dataloader._pytorch.state import apply_state, check_whole, make_epoch, make_state
+from spdl.dataloader._pytorch.state import IterableEpoch, MapEpoch, apply_state, check_whole, make_epoch, make_state
 from spdl.dataloader._pytorch.streams import StreamIterator
 from spdl.dataloader._pytorch.worker_processes import ProcessIterator
 from spdl.dataloader._thread_safety.search import find_obstacle

@@ -16,7 +16,7 @@ from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpac
 from spdl.pipeline._state.passes import knows_states
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.received import ReceivedBatches
+    from spdl.dataloader._pytorch.state import ReceivedBatches
 
 
 Dependence: TypeAlias = Literal["nothing", "torch", "anything"]

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 from spdl.dataloader._pytorch.fetching import LoadingAbandoned, Pinning, StreamFetch, StreamOptions, in_this_process
 from spdl.dataloader._pytorch.loader_iterators import TrackedIterator, worker_counts
-from spdl.dataloader._pytorch.received import Position, StreamStep
+from spdl.dataloader._pytorch.state import Position, StreamStep
 from spdl.dataloader._pytorch.thread_workers import (
     ThreadWorkers,
     WorkerSlots,

@@ -20,7 +20,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions
 from spdl.dataloader._pytorch.loader_iterators import TrackedIterator
-from spdl.dataloader._pytorch.received import IterableEpoch, Position, StreamStep
+from spdl.dataloader._pytorch.state import IterableEpoch, Position, StreamStep
 from spdl.pipeline._elsewhere.memory import AnonymousMemory
 
 
