@@ -156,6 +156,18 @@ def check_iterable(argument: str, value: object, accepted: str = "an iterable") 
         refuse(TypeError, argument, accepted, value)
 
 
+def refuse_masked(argument: str, value: object) -> None:
+    """Raise TypeError if it is an array of ``numpy.ma`` with masked elements, which would be read as numbers."""
+    # A program that has a masked array has imported the module.
+    module = sys.modules.get("numpy.ma")
+    if module is not None and isinstance(value, module.MaskedArray) and module.is_masked(value):
+        remedy = (
+            "The mask would be lost: pass its filled(value), and numpy.ma.getmaskarray(array) beside it if the mask is "
+            "needed."
+        )
+        refuse(TypeError, argument, "an array without masked elements", value, remedy)
+
+
 def check_path(argument: str, value: object) -> None:
     """Raise TypeError unless the value is a path."""
     if not isinstance(value, (str, os.PathLike)):

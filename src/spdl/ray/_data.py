@@ -9,7 +9,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import Any
 
-from spdl._check import positive, refuse
+from spdl._check import positive, refuse, refuse_masked
 from spdl.pipeline import build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig, StageConfig
 from spdl.ray._crew import import_ray
@@ -24,12 +24,14 @@ def columns_of(items: Sequence[Any]) -> dict[str, Any]:
     for row in rows:
         if row.keys() != rows[0].keys():
             raise ValueError(f"The rows of a batch have different columns: {list(rows[0])} and {list(row)}.")
-    return {name: _column([row[name] for row in rows]) for name in rows[0]} if rows else {}
+    return {name: _column(name, [row[name] for row in rows]) for name in rows[0]} if rows else {}
 
 
-def _column(values: list[Any]) -> Any:
+def _column(name: str, values: list[Any]) -> Any:
     import numpy as np  # noqa: PLC0415 - only where there are columns.
 
+    for value in values:
+        refuse_masked(name, value)
     kinds = {(value.shape, value.dtype) for value in values if isinstance(value, np.ndarray)}
     if kinds and len(kinds) == 1 and all(isinstance(value, np.ndarray) for value in values):
         return np.stack(values)

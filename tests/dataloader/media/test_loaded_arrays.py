@@ -223,14 +223,6 @@ def test_load_that_returns_a_tensor_of_a_type_that_numpy_lacks_is_an_error() -> 
         next(iter(make(range(3), 3, load=lambda _: torch.ones(2, dtype=torch.bfloat16))))
 
 
-def test_load_that_returns_masked_values_is_an_error() -> None:
-    array = np.ma.masked_array([1.0, 2.0], mask=[False, True])
-    with pytest.raises(ValueError, match=r"masked array for 'image', with 1 masked values: .* value.filled"):
-        next(iter(make(range(3), 3, load=lambda _: array)))
-    (batch,) = make(range(3), 3, load=lambda _: np.ma.masked_array([1.0, 2.0]))
-    assert batch.data.tolist() == [[1, 2]] * 3
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("odd", range(4))
 def test_the_array_that_differs_from_most_of_a_batch_fails(odd: int, kind: str) -> None:

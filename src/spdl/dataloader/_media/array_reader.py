@@ -222,7 +222,7 @@ class ArrayReader(MediaReader):
                     raise
                 raise FormatError(f"it is {found[0]}, not an npz or npy file: {found[1]} loads it") from error
         given = {self._data: load_npy(file)} if kind == "npy" else file
-        arrays = {str(name): to_array(value) for name, value in given.items()}
+        arrays = {str(name): to_array(value, str(name)) for name, value in given.items()}
         for name, array in arrays.items():
             if array is None or array.dtype.hasobject:
                 raise FormatError(f"{name!r} is not an array of numbers: {type(given[name]).__name__}")
@@ -255,7 +255,7 @@ class ArrayReader(MediaReader):
         named = loaded if isinstance(loaded, Mapping) else {self._data: loaded}
         arrays = {}
         for name, value in named.items():
-            array = np.asarray(value) if isinstance(value, Number) else to_array(value)
+            array = np.asarray(value) if isinstance(value, Number) else to_array(value, str(name))
             if array is None or array.dtype.hasobject or (self._tensors and not fits_tensors(array.dtype)):
                 found = f"{array.dtype} {array.shape}" if array is not None else type(value).__name__
                 remedy = "numpy.asarray() reads a lazy one"
@@ -265,11 +265,6 @@ class ArrayReader(MediaReader):
                 raise TypeError(
                     f"`load` returned {found} for {name!r}: it must return an array or a tensor of "
                     f"numbers, or a mapping from names to these; {remedy}"
-                )
-            if np.ma.is_masked(value):
-                raise ValueError(
-                    f"`load` returned a masked array for {name!r}, with {value.mask.sum()} masked values: a "
-                    "batch has no masks, so let it return value.filled(...)"
                 )
             # PyTorch warns of memory that it may not write to.
             arrays[str(name)] = np.require(array, _native_type(array), "W")

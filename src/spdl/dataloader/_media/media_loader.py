@@ -287,7 +287,8 @@ class BatchMaker(Maker):
     ) -> Any:
         indices, paths = columns["index"], columns["path"]
         done = (self._reader.column, "path", *fields, *self._paddings)
-        rest = {name: gather(it, tensors=self._output == "torch") for name, it in columns.items() if name not in done}
+        tensors = self._output == "torch"
+        rest = {name: gather(it, name=name, tensors=tensors) for name, it in columns.items() if name not in done}
         rest |= self._pad(columns, {*fields, *columns}, indices)
         everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
         if self._transform is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from spdl._check import check_int, refuse
+from spdl._check import check_int, refuse, refuse_masked
 from spdl.dataloader._loader.tensors import import_torch
 from spdl.io import ImageOptions
 from spdl.io._shared import PIXEL_FORMATS, write_pictures
@@ -185,6 +185,7 @@ class PictureFormat:
 def _to_array(value: Any) -> Array | None:
     """As uint8 or float32, if the value is an array or a tensor in main memory; None if it is neither."""
     if isinstance(value, np.ndarray):
+        refuse_masked("image", value)
         if value.dtype.kind == "f":
             return value.astype(np.float32, copy=False)
         return value if value.dtype == np.uint8 else None

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from spdl._check import refuse
+from spdl._check import refuse, refuse_masked
 from spdl.dataloader._loader.batches import Jagged, LabelledBatch
 from spdl.dataloader._loader.tensors import import_torch
 from spdl.io._shared import Padding, map_parts
@@ -83,7 +83,7 @@ def check_names(what: str, names: Iterable[str], *more: str) -> None:
         )
 
 
-def gather(values: list[Any], *, tensors: bool = False) -> Any:
+def gather(values: list[Any], *, name: str = "array", tensors: bool = False) -> Any:
     """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
 
     Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does. Tensors
@@ -99,7 +99,7 @@ def gather(values: list[Any], *, tensors: bool = False) -> Any:
         return np.array(values, np.float32)
     if kinds == {type(None)}:
         return None
-    arrays = [to_array(value) for value in values]
+    arrays = [to_array(value, name) for value in values]
     if all(array is not None and array.shape == arrays[0].shape and array.dtype.kind in "biufc" for array in arrays):
         return np.stack(arrays)
     return _stack_tensors(values) if tensors else values
@@ -151,9 +151,10 @@ def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]
     return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}
 
 
-def to_array(value: Any) -> Any:
+def to_array(value: Any, name: str = "array") -> Any:
     """Return an array or a tensor in main memory as a numpy array; None if it is neither, or NumPy lacks its type."""
     if isinstance(value, np.ndarray | np.generic):
+        refuse_masked(name, value)
         return np.asarray(value)
     if is_tensor(value):
         try:

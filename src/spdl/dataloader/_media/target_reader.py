@@ -246,7 +246,10 @@ class TargetReader:
 
     def gather(self, taken: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         columns = {name: [rows[name] for rows in taken] for name in self.names}
-        return {name: to_objects(rows) if name in self._targets else gather(rows) for name, rows in columns.items()}
+        return {
+            name: to_objects(rows) if name in self._targets else gather(rows, name=name)
+            for name, rows in columns.items()
+        }
 
     def finish(self, fields: dict[str, Any]) -> dict[str, Any]:
         geometries: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_str, positive, refuse
+from spdl._check import check_str, positive, refuse, refuse_masked
 from spdl.io._shared import PackedRow, PackedRows, PackingCounts, PackingRule, check_too_long, sum_counts
 from spdl.pipeline.defs import Aggregator
 
@@ -179,6 +179,7 @@ class Pack(Aggregator[Any, list[PackedRow]]):
 
 
 def _to_array(tokens: Any, name: str) -> NDArray[Any]:
+    refuse_masked(name, tokens)
     found = np.asarray(tokens)
     if not found.size and found.ndim == 1:
         return np.empty(0, np.int32)

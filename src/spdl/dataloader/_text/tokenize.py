@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_choice, check_flag, check_int, refuse, show
+from spdl._check import check_choice, check_flag, check_int, refuse, refuse_masked, show
 from spdl.source._shared import Defect, is_defect
 
 Ids: TypeAlias = "NDArray[np.int32]"
@@ -344,6 +344,7 @@ def to_encoded(argument: str, value: Any) -> Encoded:
             accepted = "ids, or a mapping with `input_ids` or `tokens`"
             raise ValueError(f"`{argument}` must give {accepted}, got a mapping with {show(list(value))}")
         value, mask, more = value[name], value.get("loss_mask", value.get("assistant_masks")), value
+    refuse_masked(argument, value)
     ids = np.asarray(value)
     if not ids.size and ids.ndim == 1:
         ids = ids.astype(np.int32)
@@ -357,6 +358,7 @@ def to_encoded(argument: str, value: Any) -> Encoded:
         mask = _to_mask(argument, tokens, more.get("labels"))
     if mask is None:
         return Encoded(tokens)
+    refuse_masked("loss_mask", mask)
     flags = np.asarray(mask)
     if not flags.size and flags.ndim == 1:
         # Of an empty list NumPy makes floats.
@@ -369,6 +371,7 @@ def to_encoded(argument: str, value: Any) -> Encoded:
 
 def _to_mask(argument: str, tokens: NDArray[np.int32], labels: Any) -> NDArray[np.bool_] | None:
     """Return where labels, as models of ``transformers`` take them, say that a token counts; None if all do."""
+    refuse_masked("labels", labels)
     given = np.asarray(labels)
     if labels is None or not given.ndim:
         return None  # A number is the class of the text.

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._check import refuse
+from spdl._check import refuse, refuse_masked
 from spdl.io._array.array_io import ArrayInput, map_input, name_file, opened
 from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
@@ -97,6 +97,7 @@ def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
     from numpy.lib.format import dtype_to_descr  # noqa: PLC0415
 
+    refuse_masked(name, array)
     given = np.asarray(array)
     if given.dtype.hasobject:
         remedy = "They would have to be pickled: convert them to numbers, or to strings as in `array.astype(str)`."

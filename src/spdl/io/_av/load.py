@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
-from spdl._check import check_instance, refuse
+from spdl._check import check_instance, refuse, refuse_masked
 from spdl.io._av.decoder import decode_packets
 from spdl.io._av.demuxer import demux_audio, demux_video
 from spdl.io._av.filters import DEFAULT, FilterDesc
@@ -240,6 +240,7 @@ def convert_array(vals: Any, storage: Storage | None = None) -> CPUBuffer:
 
     memory = resolve_storage(storage, None, None)
     accepted = "integers, as an array or a sequence of one shape"
+    refuse_masked("vals", vals)
     try:
         array = np.asarray(vals)
     except ValueError:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl._check import check_choice, check_instance, check_int, check_str, refuse
+from spdl._check import check_choice, check_instance, check_int, check_str, refuse, refuse_masked
 from spdl._files import replaced
 from spdl.io._common.native import native
 from spdl.io._image.config import check_ffmpeg_text, copy_ffmpeg_options
@@ -203,6 +203,7 @@ def as_array(argument: str, data: Any) -> np.ndarray[Any, Any]:
     if not (hasattr(data, "__array_interface__") or hasattr(data, "__array__") or isinstance(data, memoryview)):
         accepted = "an array (NumPy, PyTorch, a CPUBuffer, or anything with `__array_interface__` or `__array__`)"
         refuse(TypeError, argument, accepted, data)
+    refuse_masked(argument, data)
     return np.asarray(data)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, get_args
 
-from spdl._check import check_choice, check_flag, check_int, refuse
+from spdl._check import check_choice, check_flag, check_int, refuse, refuse_masked
 from spdl.io._common.errors import LoadFailure, on_error_of, settle
 from spdl.io._common.inputs import MAX_THREADS, list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
@@ -201,6 +201,7 @@ def _hold(source: Any, index: int) -> Any:
         return None  # Encoded bytes may be an array, too.
     import numpy as np  # noqa: PLC0415 - only with arrays.
 
+    refuse_masked(f"srcs[{index}]", source)
     array = np.asarray(source)
     if array.ndim != _SIDES or array.dtype.kind not in "bui" or not array.size:
         refuse(TypeError, f"srcs[{index}]", "an array (H, W) of integers or bools, or a file", source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl._check import check_choice, positive, refuse
+from spdl._check import check_choice, positive, refuse, refuse_masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +97,7 @@ class Padding(NamedTuple):
 def _to_array(value: Any, number: int) -> NDArray[Any]:
     import numpy as np  # noqa: PLC0415
 
+    refuse_masked(f"arrays[{number}]", value)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spdl._check import check_choice, check_instance, check_int, refuse
+from spdl._check import check_choice, check_instance, check_int, refuse, refuse_masked
 from spdl.io._common.native import native
 from spdl.io._text.packing import PackedRows, check_align
 
@@ -211,6 +211,7 @@ class RowWriter:
 def to_native(argument: str, arrays: Sequence[Any]) -> Any:
     """Return what native code reads arrays from. It keeps them alive."""
     for number, array in enumerate(arrays):
+        refuse_masked(f"{argument}[{number}]", array)
         if not (
             isinstance(array, np.ndarray)
             and array.ndim == 1

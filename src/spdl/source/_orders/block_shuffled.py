@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_int, positive, refuse
+from spdl._check import check_int, positive, refuse, refuse_masked
 from spdl._random_key import random_key
 from spdl.source._orders.order import LARGEST, KeyedPermutation, Order, Recent, check_positions, digest, random_order
 
@@ -121,6 +121,7 @@ class _EqualSlots:
 class _GivenBlocks:
     def __init__(self, size: int, block: object) -> None:
         accepted = f"an int of at least 1, or the sizes of all blocks, which add up to {size}"
+        refuse_masked("block", block)
         try:
             sizes = np.asarray(block)
         except ValueError:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse
+from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse, refuse_masked
 from spdl._random_key import random_key
 from spdl.io import PackedRows
 from spdl.source._orders.order import LARGEST, EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
@@ -391,6 +391,8 @@ def _check_sizes(sizes: Sequence[int] | None, parts: Sequence[EpochOrder]) -> li
 
 def _check_lengths(lengths: Sequence[ArrayLike], sizes: Sequence[int]) -> list[NDArray[Any]]:
     check_iterable("lengths", lengths, f"{len(sizes)} arrays, one for each part, or None")
+    for number, each in enumerate(lengths):
+        refuse_masked(f"lengths[{number}]", each)
     found = [np.asarray(each) for each in lengths]
     if len(found) != len(sizes):
         refuse(ValueError, "lengths", f"{len(sizes)} arrays, one for each part", lengths)

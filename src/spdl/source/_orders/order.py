@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_int, refuse
+from spdl._check import check_int, refuse, refuse_masked
 from spdl._random_key import random_key
 
 
@@ -26,6 +26,7 @@ def digest(text: str | bytes) -> str:
 
 def to_numbers(lengths: object, kinds: str, called: str) -> NDArray[Any]:
     """Return at least one length, in one dimension, of some NumPy kinds; without a copy if they are an array."""
+    refuse_masked("lengths", lengths)
     try:
         found = np.asanyarray(lengths)
     except ValueError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_flag, check_int, positive, refuse
+from spdl._check import check_flag, check_int, positive, refuse, refuse_masked
 from spdl._random_key import random_key
 from spdl.source._orders.order import LARGEST, Order, Recent, check_positions, digest, random_bits
 
@@ -98,6 +98,7 @@ class WeightedOrder(Order):
 
 
 def to_weights(weights: object, size: int | None = None, of: str = "item") -> NDArray[np.float64]:
+    refuse_masked("weights", weights)
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
