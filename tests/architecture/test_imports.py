@@ -136,7 +136,7 @@ _UPWARDS = {
     # A pipeline's statistics have the verdict on it.
     ("spdl.pipeline._engine.describe", "spdl.observe._verdict.diagnose"),
     # A pipeline writes a report of itself.
-    ("spdl.pipeline._pipeline", "spdl.observe._report.write_report"),
+    ("spdl.pipeline._pipeline", "spdl.observe._report"),
     # It makes a tuner where the caller asks for one, and the pipeline holds it.
     ("spdl.pipeline._build", "spdl.tune._tuner"),
 }

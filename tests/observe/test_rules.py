@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from spdl.observe import PageHead, Sample
-from spdl.observe._report.write_report import stage_series
+from spdl.observe._report import stage_series
 from spdl.observe._window.seen import Seen, ThreadTimes, idle_seconds, look_at
 from spdl.observe._window.window_of import window_of
 from spdl.pipeline import PipelineBuilder

@@ -73,7 +73,7 @@ _PLACES = {
     "bench": ("_demo.bench_images", "bench_images"),
     "profile": ("_profile.profile", "profile"),
     "advise": ("_advise.advise", "advise"),
-    "record": ("_record.record", "record"),
+    "record": ("_record", "record"),
     "ps": ("_observe.ps", "ps"),
     "top": ("_observe.top", "top"),
     "why": ("_observe.why", "why"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.observe._export.prometheus import PrometheusFile, PrometheusServer, prometheus_text
     from spdl.observe._export.tensorboard import TensorBoardScalars
     from spdl.observe._page import ObservedPipeline, PageError, find_pipelines
-    from spdl.observe._report.write_report import History, Sample, write_report
+    from spdl.observe._report import History, Sample, write_report
     from spdl.observe._trace.record_trace import record_trace
     from spdl.observe._verdict.decide import verdict
     from spdl.observe._verdict.diagnose import diagnose, watch
@@ -70,7 +70,7 @@ _MODULES = {
     "observe._export.prometheus": ("PrometheusFile", "PrometheusServer", "prometheus_text"),
     "observe._export.tensorboard": ("TensorBoardScalars",),
     "observe._page": ("ObservedPipeline", "PageError", "find_pipelines"),
-    "observe._report.write_report": ("History", "Sample", "write_report"),
+    "observe._report": ("History", "Sample", "write_report"),
     "observe._trace.record_trace": ("record_trace",),
     "observe._verdict.decide": ("verdict",),
     "observe._verdict.diagnose": ("diagnose", "watch"),

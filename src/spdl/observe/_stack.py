@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -132,8 +133,6 @@ def by_signal(pid: int, folder: Path | None = None) -> list[ThreadStack]:
 @contextlib.contextmanager
 def _alone(descriptor: int) -> Iterator[None]:
     """Keep others who ask away."""
-    import fcntl  # noqa: PLC0415 - as in `is_unlocked`.
-
     deadline = monotonic() + _SECONDS
     while True:
         try:

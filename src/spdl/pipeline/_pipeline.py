@@ -311,7 +311,7 @@ class Pipeline(Generic[T]):
             OSError: If the file cannot be written.
             TypeError: If an argument is not as described.
         """
-        from spdl.observe._report.write_report import write_report  # noqa: PLC0415 - few ask for one.
+        from spdl.observe._report import write_report  # noqa: PLC0415 - few ask for one.
 
         write_report(self, path, title=title)
 

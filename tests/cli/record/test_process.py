@@ -437,7 +437,7 @@ def test_ctrl_c_as_soon_as_it_is_offered(tmp_path: Path, monkeypatch: pytest.Mon
         if text.startswith("recording"):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("spdl.cli._record.record.say", press)
+    monkeypatch.setattr("spdl.cli._record.say", press)
     with own():
         assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "1000") == 0
     assert read(tmp_path / "out").processes
@@ -447,8 +447,8 @@ def test_a_process_of_another_container_is_not_taken_for_one_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Ours of the same number is stopped.
-    monkeypatch.setattr("spdl.cli._record.record.pid_namespace", lambda: 1)
-    monkeypatch.setattr("spdl.cli._record.record.is_stopped", lambda _: True)
+    monkeypatch.setattr("spdl.cli._record.pid_namespace", lambda: 1)
+    monkeypatch.setattr("spdl.cli._record.is_stopped", lambda _: True)
     with own():
         assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "0.02") == 0
     assert read(tmp_path / "out").processes

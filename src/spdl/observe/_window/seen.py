@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead
 
 
-_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_TICKS = os.sysconf("SC_CLK_TCK")
 _NANOSECONDS = 1e9
 # By a signal, and by a debugger.
 _STOPPED = (b"T", b"t")

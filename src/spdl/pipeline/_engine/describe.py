@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from functools import lru_cache, partial
 
 from spdl._cores import available_cores
@@ -12,7 +13,7 @@ from spdl.pipeline._declare.op import name_of
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import StoreCounts
-from spdl.pipeline._report.page import COLUMNS, Page, no_page
+from spdl.pipeline._report.page import COLUMNS, Page
 from spdl.pipeline._report.page_file import (
     enable_stacks,
     look_for_request,
@@ -23,7 +24,7 @@ from spdl.pipeline._report.page_file import (
     sweep,
 )
 from spdl.pipeline._report.sample import Sample, sample_of
-from spdl.pipeline._report.statistics import PageHead, PipelineStatistics, StageHead, pack_head, statistics_of
+from spdl.pipeline._report.statistics import PageHead, PipelineStatistics, StageHead, statistics_of
 from spdl.pipeline._world import perf_counter
 
 # How many words of the command line are reported, and how many characters of each.
@@ -107,9 +108,9 @@ def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the f
 def open_page(engine: Engine, head: PageHead) -> Page:
     """Return the page of a new engine, or a page without readers if its file cannot be made."""
     rows = max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads)
-    file = make_page_file(f"{head.pid}-{engine.pipeline_id}", pack_head(head), rows=rows)
+    file = make_page_file(f"{head.pid}-{engine.pipeline_id}", asdict(head), rows=rows)
     columns = COLUMNS + len(head.sources) + len(head.stages)
     if file is None:
-        return no_page(columns)
+        return Page(columns)
     asked_at = str(request_path(head.pid, head.started_ticks, head.pid_namespace))
     return Page(columns, file, partial(look_for_request, asked_at))

@@ -17,7 +17,7 @@ from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.workers import EventLoop, Timer, Workers
 from spdl.pipeline._report.counters import StoresMeanwhile
 from spdl.pipeline._report.failures import EpochCounts, FailureCollector, report_failed_item
-from spdl.pipeline._report.page import COLUMNS, LoaderArguments, Page, no_page
+from spdl.pipeline._report.page import COLUMNS, LoaderArguments, Page
 from spdl.pipeline._report.perf_stats import Reporter
 from spdl.pipeline._report.statistics import PageHead
 from spdl.pipeline._state.lineage import Lineage
@@ -123,7 +123,7 @@ class Engine:
         self.out_of_order_before = 0
         # The stage that changed the number of items in an earlier run, if there is one.
         self.uneven: str | None = None
-        self.page = no_page(COLUMNS)
+        self.page = Page(COLUMNS)
         self.loader: LoaderArguments | None = None
         # The page's unchanging part, once it was asked for, and whether a page should be made.
         self.head: PageHead | None = None
@@ -160,7 +160,7 @@ class Engine:
         for column, node in enumerate(nodes, COLUMNS + len(sources)):
             for each in {node, node.for_workers() or node}:
                 each.take_column(column)
-        self.show(no_page(COLUMNS + len(sources) + len(nodes)))
+        self.show(Page(COLUMNS + len(sources) + len(nodes)))
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
         self.permit_free = [node for node in self.ranked if not node.on_workers]
         self.letting_go.add(*sources, *nodes, self)
@@ -401,7 +401,7 @@ class Engine:
         """Note that this is a copy in a forked child. The parent delivers the items."""
         self.forked = True
         # It is the parent's.
-        self.show(no_page(COLUMNS + len(self.sources) + len(self.nodes)))
+        self.show(Page(COLUMNS + len(self.sources) + len(self.nodes)))
         self.sink.entries.clear()
         # User code in one of its threads has forked. If that code returns, the thread ends the process.
         if self.is_mine():

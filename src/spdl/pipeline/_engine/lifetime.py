@@ -207,8 +207,7 @@ def _mark_forked() -> None:
     _RUNNING.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mark_forked)
+os.register_at_fork(after_in_child=_mark_forked)
 
 
 def start(engine: Engine, *, shown: bool = True) -> None:

@@ -128,10 +128,6 @@ class Page:
             self._free.clear()
 
 
-def no_page(columns: int) -> Page:
-    return Page(columns)
-
-
 @dataclass(frozen=True, slots=True)
 class StageArguments:
     """The loader's arguments that change one stage.

@@ -46,7 +46,7 @@ _MEMORY = "/dev/shm"  # noqa: S108 - the folder in it is checked before anything
 
 def page_folder() -> Path:
     """Return the folder, which may not be there yet. It is the same for all processes of a user."""
-    name = f"spdl-{os.getuid()}" if hasattr(os, "getuid") else "spdl"
+    name = f"spdl-{os.getuid()}"
     for place in (_MEMORY, os.environ.get("XDG_RUNTIME_DIR")):
         if place and os.access(place, os.W_OK | os.X_OK):
             return Path(place, name)
@@ -59,9 +59,7 @@ def is_private(folder: Path) -> bool:
         found = folder.lstat()
     except OSError:
         return False
-    if not stat.S_ISDIR(found.st_mode):
-        return False
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def started_ticks(pid: int) -> int:
@@ -84,9 +82,6 @@ def pid_namespace() -> int:
 
 MAGIC = b"SPDLPAGE"
 VERSION = 5
-# Since this version, a process that writes a page holds a lock on it (`flock`). So readers can tell that it is alive,
-# even where its number means nothing.
-LOCKED_SINCE = 2
 
 # The magic, the version, the text's checksum and length, and the file's length.
 HEAD = Struct("=8sIIQQ")
@@ -195,7 +190,8 @@ def _map(path: Path, size: int) -> mmap.mmap:
     """Make a file of this size that no other user can read, and map it."""
     try:
         with open(path, "x+b", buffering=0, opener=partial(os.open, mode=0o600)) as file:
-            # The lock lasts as long as the mapping.
+            # The lock lasts as long as the mapping. By it readers can tell that the process is alive, even where its
+            # number means nothing.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Writing into memory that the file system does not have would end the process.
             os.posix_fallocate(file.fileno(), 0, size)
@@ -381,10 +377,8 @@ def _is_left(descriptor: int, name: str) -> bool:
     if name.endswith(NEW):
         # The thread that makes it has locked it since a moment after it was there, or has a number here.
         return not started_ticks(int(name.partition("-")[0])) and is_unlocked(descriptor)
-    if name.endswith(SUFFIX):
-        about, locked = _page_head(descriptor)
-    else:
-        about, locked = json.loads(os.pread(descriptor, 1024, 0).partition(b"\n")[0]), False
+    is_page = name.endswith(SUFFIX)
+    about = _page_head(descriptor) if is_page else json.loads(os.pread(descriptor, 1024, 0).partition(b"\n")[0])
     if about is None:
         # It is another kind of file, or damaged: its owner is unknown.
         return False
@@ -392,8 +386,8 @@ def _is_left(descriptor: int, name: str) -> bool:
     if started and int(about["pid_namespace"]) == pid_namespace():
         ended = started_ticks(int(about["pid"])) != started
     else:
-        ended = locked and is_unlocked(descriptor)
-    return ended and not (locked and perf_counter() - _written_at(descriptor, about) < _KEPT_SECONDS)
+        ended = is_page and is_unlocked(descriptor)
+    return ended and not (is_page and perf_counter() - _written_at(descriptor, about) < _KEPT_SECONDS)
 
 
 def _written_at(descriptor: int, about: dict[str, Any]) -> float:
@@ -403,23 +397,20 @@ def _written_at(descriptor: int, about: dict[str, Any]) -> float:
     return max((_NOW.unpack(copy)[0] for copy in copies if len(copy) == _NOW.size), default=0.0)
 
 
-def _page_head(descriptor: int) -> tuple[dict[str, Any] | None, bool]:
-    """Return what a page of any version says about its process, and whether those that run have it locked."""
+def _page_head(descriptor: int) -> dict[str, Any] | None:
+    """Return what a page of any version says about its process."""
     head = os.pread(descriptor, HEAD.size, 0)
     if len(head) < HEAD.size:
-        return None, False
-    magic, version, crc, length, _ = HEAD.unpack(head)
+        return None
+    magic, _, crc, length, _ = HEAD.unpack(head)
     if magic != MAGIC or length > _MOST_HEAD:
-        return None, False
+        return None
     text = os.pread(descriptor, length, HEAD.size)
-    about = {**json.loads(text), "length": length} if checksum(0, text) == crc else None
-    return about, version >= LOCKED_SINCE
+    return {**json.loads(text), "length": length} if checksum(0, text) == crc else None
 
 
 def is_unlocked(descriptor: int) -> bool:
     """Return whether no process has a page locked for itself."""
-    import fcntl  # noqa: PLC0415 - only if there are pages. Exporters run everywhere.
-
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

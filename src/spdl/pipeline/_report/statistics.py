@@ -6,7 +6,7 @@ Statistics and verdicts read what does not change, a `PipelineHead`, next to a `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from spdl.pipeline._report.counters import StoreCounts
@@ -132,12 +132,8 @@ def edges_of(head: PageHead) -> tuple[tuple[int, int], ...]:
     return (*edges, *((giver, len(parts)) for giver in givers(ends)))
 
 
-def pack_head(head: PageHead) -> dict[str, Any]:
-    return asdict(head)
-
-
 def unpack_head(about: Mapping[str, Any]) -> PageHead:
-    """Return what was packed.
+    """Return the head that `dataclasses.asdict` has packed.
 
     It raises AttributeError, KeyError, OverflowError, TypeError or ValueError for anything else.
     """

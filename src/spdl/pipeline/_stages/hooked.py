@@ -8,7 +8,7 @@ from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from inspect import isasyncgenfunction, isgeneratorfunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -472,7 +472,7 @@ class HookedOp:
                 del outcome
         return outcome.value
 
-    async def _steps(self, generator: Iterator[Any], item: Any) -> AsyncGenerator[Any, None]:
+    def _steps(self, generator: Iterator[Any], item: Any) -> AsyncGenerator[Any, None]:
         steps = _Generator(generator)
 
         async def step() -> Any:
@@ -481,28 +481,22 @@ class HookedOp:
                 raise StopAsyncIteration
             return result[0]
 
-        try:
-            async with aclosing(self._hooked_steps(step, item)) as values:
-                async for value in values:
-                    yield value
-        finally:
-            steps.end()
+        return self._hooked_steps(step, steps.end, item)
 
-    async def _async_steps(self, generator: AsyncGenerator[Any, None], item: Any) -> AsyncGenerator[Any, None]:
+    def _async_steps(self, generator: AsyncGenerator[Any, None], item: Any) -> AsyncGenerator[Any, None]:
+        event_loop = self._engine.event_loop
+        assert event_loop is not None
+
         async def step() -> Any:
             self._check_wanted()
             return await anext(generator)
 
-        try:
-            async with aclosing(self._hooked_steps(step, item)) as values:
-                async for value in values:
-                    yield value
-        finally:
-            # A hook may have failed, and a stop come while the generator has something to save.
-            assert self._engine.event_loop is not None
-            await self._engine.event_loop.close(generator)
+        # A hook may have failed, and a stop come while the generator has something to save.
+        return self._hooked_steps(step, partial(event_loop.close, generator), item)
 
-    async def _hooked_steps(self, step: Callable[[], Awaitable[Any]], item: Any) -> AsyncGenerator[Any, None]:
+    async def _hooked_steps(
+        self, step: Callable[[], Awaitable[Any]], end: Callable[[], Awaitable[object]], item: Any
+    ) -> AsyncGenerator[Any, None]:
         ended = False
 
         async def noted() -> Any:
@@ -514,16 +508,19 @@ class HookedOp:
                 ended = True
                 raise
 
-        while not ended:
-            outcome = await run_inside(self._engine, self._hooks, item, noted)
-            try:
-                if outcome.error is not None and not (ended and outcome.blamed is None):
-                    raise outcome.error
-                if not ended:
-                    yield outcome.value
-            finally:
-                # As above. The exception at the generator's end counts: Python 3.13 links its frames with this one.
-                del outcome
+        try:
+            while not ended:
+                outcome = await run_inside(self._engine, self._hooks, item, noted)
+                try:
+                    if outcome.error is not None and not (ended and outcome.blamed is None):
+                        raise outcome.error
+                    if not ended:
+                        yield outcome.value
+                finally:
+                    # As above. The exception at the generator's end counts: Python 3.13 links its frames with this one.
+                    del outcome
+        finally:
+            await end()
 
 
 class _Generator:
@@ -557,7 +554,7 @@ class _Generator:
             if unwanted:
                 self._close()
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Take no further step, and close the generator."""
         with self._lock:
             self._unwanted = True

@@ -236,8 +236,7 @@ def _abandon_all() -> None:
         dispatcher.abandon()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_all)
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 P = ParamSpec("P")

@@ -4,7 +4,6 @@ Python imports the first module of this name when it starts. Afterwards the job 
 `sitecustomize` that it would have had without.
 """
 
-import importlib
 import os
 import sys
 from importlib.machinery import PathFinder
@@ -37,7 +36,7 @@ def _start_probe(folder: str) -> None:
     module = module_from_spec(spec)
     sys.modules[_PROBE] = module
     spec.loader.exec_module(module)
-    importlib.import_module(_PROBE + ".import_hook").measure_when_imported()
+    module.measure_when_imported()
 
 
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]  # noqa: PTH100
