@@ -271,7 +271,7 @@ def _interrupt_stops(stop_all: Callable[[], None]) -> Iterator[None]:
 
 
 # A terminal sends Ctrl-C to the program as well. What it does then is its own business, and its trace is written after.
-_PASSED_ON = ("SIGINT", "SIGTERM")
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 
 
 def record_program(options: Namespace) -> int:

@@ -15,7 +15,7 @@ from spdl._sealed import check_state, refuse_state, sealed
 from spdl.pipeline._declare.op import FailedItem
 from spdl.pipeline._declare.records import SINK, PipelineConfig
 from spdl.pipeline._engine import lifetime
-from spdl.pipeline._engine.checkpoint import load, load_ranks, stages_of, take
+from spdl.pipeline._engine.checkpoint import changes_counts, load, load_ranks, stages_of, take
 from spdl.pipeline._engine.lifetime import abort, set_concurrency, set_num_threads, set_queue_capacity, start
 from spdl.pipeline._iterators import (
     PipelineIterator,
@@ -32,6 +32,8 @@ from spdl.pipeline._world import Lock, get_ident, monotonic
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._engine.source import Source
     from spdl.pipeline._report.statistics import PipelineStatistics
     from spdl.tune import TunedSettings, TuningStep
     from spdl.tune._tuner import Tuner
@@ -126,10 +128,7 @@ class Pipeline(Generic[T]):
             self._started = True
             self._declared = None
             lifetime.watch(self._engine)
-            for source in self._engine.sources:
-                source.note_state()
-            for node in self._engine.nodes:
-                node.note_state()
+            self._note_states()
             start(self._engine)
             if self._tuner is not None:
                 self._tuner.begin()
@@ -181,8 +180,13 @@ class Pipeline(Generic[T]):
             from spdl.pipeline._stages.stragglers import describe_stragglers  # noqa: PLC0415
 
             raise TimeoutError(describe_stragglers(engine, alive))
-        failure = engine.failures.as_exception()
-        if failure is not None and not self._observed:
+        if not self._observed:
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise the failure of the stages, if one has failed."""
+        failure = self._engine.failures.as_exception()
+        if failure is not None:
             self._observed = True
             try:
                 raise failure
@@ -326,14 +330,7 @@ class Pipeline(Generic[T]):
 
     def _raise_end(self) -> None:
         self._engine.reporter.consumer_ended()
-        failure = self._engine.failures.as_exception()
-        if failure is not None:
-            self._observed = True
-            try:
-                raise failure
-            finally:
-                # Its traceback holds this frame, which holds the pipeline.
-                del failure
+        self._raise_failure()
         if self._engine.done and not self._read_to_end:
             self._read_to_end = True
             if self._is_declared and not self._engine.stopping:
@@ -512,16 +509,18 @@ class Pipeline(Generic[T]):
             raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
         fingerprint = self._fingerprint()
         if not self._started:
-            for source in engine.sources:
-                source.note_state()
-            for node in engine.nodes:
-                node.note_state()
+            self._note_states()
         for node in engine.nodes:
             if (inexact := node.inexact()) is not None:
                 raise RuntimeError(f"{inexact} ({callers_line()})")
         with engine.lock:
             taken = take(engine)
         return sealed("pipeline", {"fingerprint": fingerprint, **taken})
+
+    def _note_states(self) -> None:
+        parts: list[Source | Node] = [*self._engine.sources, *self._engine.nodes]
+        for part in parts:
+            part.note_state()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume at the point where a state was taken. Call it before the pipeline starts.
@@ -562,8 +561,6 @@ class Pipeline(Generic[T]):
         _warn_of_dropped(engine)
 
     def _changes_counts(self) -> str | None:
-        from spdl.pipeline._engine.checkpoint import changes_counts  # noqa: PLC0415 - only if other ranks continue.
-
         assert self._declared is not None
         return changes_counts(self._declared)
 

@@ -80,10 +80,9 @@ class ActorPlace(NamedTuple):
 class Stretch:
     """The results of one granted range, in its order."""
 
-    __slots__ = ("entries", "over", "start")
+    __slots__ = ("entries", "over")
 
-    def __init__(self, start: int) -> None:
-        self.start = start
+    def __init__(self) -> None:
         # Those that have come and were not taken.
         self.entries: deque[Entry] = deque()
         # Whether nothing more will come.

@@ -44,7 +44,7 @@ class InPositionOrder:
         self._numbers = count()
 
     def begin_stretch(self, start: int) -> Stretch | None:
-        stretch = Stretch(start)
+        stretch = Stretch()
         heappush(self._stretches, (start, next(self._numbers), stretch))
         return stretch
 

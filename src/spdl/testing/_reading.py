@@ -14,15 +14,7 @@ from spdl._check import positive, refuse, show
 
 
 def check_numbers(argument: str, value: Any) -> list[int]:
-    """Return the numbers of ranks, or the batch sizes.
-
-    Args:
-        argument: The argument that has them.
-        value: The argument's value.
-
-    Raises:
-        TypeError, ValueError: If it is not a sequence of ints of at least 1.
-    """
+    """Return the numbers of ranks, or the batch sizes. Raises a TypeError or ValueError if they are anything else."""
     accepted = "a sequence of ints of at least 1, each of which is tried, such as (1, 2, 3)"
     if not hasattr(type(value), "__iter__"):
         remedy = f"To try it alone, pass {argument}=[{value!r}]." if isinstance(value, int) and value > 0 else ""
@@ -100,12 +92,8 @@ def describe_difference(
 ) -> str:
     """Return what was lost and repeated, and where the sequence begins to differ.
 
-    Args:
-        place: The epoch, and the step of the cut.
-        expected: The items without cuts.
-        found: The items with cuts.
-        wanted: The items in the former.
-        got: The items in the latter.
+    Without cuts, `expected` came, which has the items that were `wanted`; with them, `found`, which has those that were
+    `got`. The place is the epoch, and the step of the cut.
     """
     lost, repeated = wanted - got, got - wanted
     parts = [f"The loader does not resume exactly: {place}."]
@@ -205,11 +193,7 @@ class Reader:
 def open_reader(make: Make, epochs: int, *, state: Any = None, before: int = 0) -> Iterator[Reader]:
     """Make a loader, load a state if there is one, and read it.
 
-    Args:
-        make: Makes the loader.
-        epochs: How many epochs are read, including earlier runs.
-        state: The state.
-        before: How many epochs have ended in earlier runs.
+    Of the epochs, so many had ended `before`, in earlier runs.
     """
     loader = make()
     if state is not None:

@@ -38,15 +38,9 @@ class Setup(NamedTuple):
 
 
 def check_elsewhere(setups: Sequence[Setup], items: Items, cuts: Collection[int] | None) -> None:
-    """Cut all ranks of each setup after each step of an epoch, and go on with the ranks of each other setup.
+    """Cut all ranks of each setup after some steps of an epoch, or each, and continue with those of each other setup.
 
-    Args:
-        setups: The setups.
-        items: Returns the items in what a loader yields.
-        cuts: After how many steps to cut; None cuts after each.
-
-    Raises:
-        AssertionError: If items are lost, or come twice though no rank repeats them to be in step with the others.
+    Raises an AssertionError if items are lost, or come twice though no rank repeats them to be in step with the others.
     """
     wholes = [_received(setup, None, items) for setup in setups]
     # An item that some setup yields less often is one that others repeat.

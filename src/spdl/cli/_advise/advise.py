@@ -7,6 +7,7 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _ON_PATH = Path(__file__).parent / "on_path"
 
 # The signals that people and batch systems send to a job.
-_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_PASSED_ON = (SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2)
 
 _STANDARD_ERROR = 2
 """Its file descriptor: that of `sys.stderr` may be another one, or none, where a program calls this command."""

@@ -22,6 +22,7 @@ from types import FrameType
 import spdl
 from spdl._cores import available_cores
 from spdl.cli._common.console import CommandError
+from spdl.pipeline._report.threads import stat_fields
 
 
 @contextmanager
@@ -118,12 +119,11 @@ def session_memory(session: int) -> int | None:
 
 
 def _session_members(session: int) -> Iterator[Path]:
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # The process has ended in the meantime.
-            # The name, in parentheses, may hold anything. After it come state, parent, process group and session.
-            after_name = stat.read_text(errors="replace").rpartition(")")[2].split()
-            if int(after_name[3]) == session:
-                yield stat.parent
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):  # The process has ended in the meantime.
+            # The fields are its state, its parent, process group and session.
+            if int(stat_fields(process.name)[3]) == session:
+                yield process
 
 
 def _field(file: Path, name: str) -> int:
@@ -204,11 +204,15 @@ _SIGNALLED = 128
 
 
 def run_program(
-    words: Sequence[str], environment: Mapping[str, str], signals: Sequence[str], *, stdout: int | None = None
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    signals: Sequence[signal.Signals],
+    *,
+    stdout: int | None = None,
 ) -> int:
     """Run a program with more in its environment, and return its exit status as shells report it.
 
-    Signals of these names are passed on to it. `stdout` is a file descriptor that takes the place of its output.
+    These signals are passed on to it. `stdout` is a file descriptor that takes the place of its output.
     """
     try:
         process = subprocess.Popen(words, env=os.environ | environment, stdout=stdout)
@@ -216,7 +220,7 @@ def run_program(
         raise CommandError(f"there is no program {words[0]}", exit_status=_NOT_FOUND) from error
     except OSError as error:
         raise CommandError(f"{words[0]} cannot be run: {error.strerror}", exit_status=_CANNOT_RUN) from error
-    with process, _passed_on(process, [getattr(signal, name) for name in signals if hasattr(signal, name)]):
+    with process, _passed_on(process, signals):
         status = process.wait()
     return status if status >= 0 else _SIGNALLED - status
 

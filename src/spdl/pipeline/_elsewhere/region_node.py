@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.region_failures import FailedInWorker
+from spdl.pipeline._elsewhere.region_items import FailedInWorker, Sent
 from spdl.pipeline._elsewhere.region_workers import RegionWorker
-from spdl.pipeline._elsewhere.sent import Sent
 from spdl.pipeline._elsewhere.worker_messages import CpuLoad, EpochMark, Name, NewLimits, Report, Work
 from spdl.pipeline._engine.channel import AHEAD, MARK, Channel, Order
 from spdl.pipeline._engine.node import Node
@@ -115,9 +114,6 @@ class Peer:
         self.sent.clear()
         self.waiting = 0
         return items
-
-    def end(self) -> str:
-        return self.worker.end(self.grace())
 
     def grace(self) -> float:
         return _GRACE if self.begun else _GRACE_TO_BEGIN

@@ -333,7 +333,7 @@ class Staff:
         engine = region.engine
         with engine.lock:
             peer.part()
-        how = peer.end()
+        how = peer.worker.end(peer.grace())
         with engine.lock:
             replaced = region.lost(peer, how)
         if replaced:

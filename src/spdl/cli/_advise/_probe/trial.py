@@ -157,8 +157,6 @@ TRIALS = Trials()
 
 
 def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, Any]:
-    if not hasattr(os, "fork"):
-        return {"error": "this system has no fork"}
     reader, writer = os.pipe()
     parent = os.getpid()
     # The copy has what was not written yet as well.
