@@ -156,6 +156,13 @@ def check_iterable(argument: str, value: object, accepted: str = "an iterable") 
         refuse(TypeError, argument, accepted, value)
 
 
+def refuse_set(argument: str, value: object) -> None:
+    """Raise TypeError if it is a set, where the order of elements matters."""
+    if isinstance(value, set | frozenset):
+        remedy = "A set has another order in each process: pass it sorted, or as the list that it was made of."
+        refuse(TypeError, argument, "in an order, such as a list", value, remedy)
+
+
 def refuse_masked(argument: str, value: object) -> None:
     """Raise TypeError if it is an array of ``numpy.ma`` with masked elements, which would be read as numbers."""
     # A program that has a masked array has imported the module.

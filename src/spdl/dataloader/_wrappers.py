@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
-from spdl._check import check_iterable, refuse, show
+from spdl._check import check_iterable, refuse, refuse_set, show
 from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
 from spdl.pipeline import cache_iterator
 from spdl.pipeline._state.passes import has_state, how_to_seek, knows_states, offers
@@ -57,6 +57,7 @@ class MapIterator(Generic[K, V]):
             refuse(TypeError, "mapping", "a mapping or have a length if there is no `sampler`", mapping)
         if sampler is not None:
             check_iterable("sampler", sampler, "an iterable of keys or None")
+            refuse_set("sampler", sampler)
         self._mapping = mapping
         self._sampler = sampler
         self._used = False

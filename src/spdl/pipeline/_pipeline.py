@@ -535,7 +535,7 @@ class Pipeline(Generic[T]):
         Raises:
             TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
-                source. The pipeline is then unchanged.
+                source, or if the source is a set. The pipeline is then unchanged.
             RuntimeError: If the pipeline was started already.
         """
         engine = self._engine
@@ -548,6 +548,9 @@ class Pipeline(Generic[T]):
         ranks = ranks_of("state", state, "pipeline")
         for each in ranks or [state]:
             compare_fingerprints(each.get("fingerprint"), self._fingerprint())
+        if any(isinstance(source.iterable, set | frozenset) for source in engine.sources):
+            wrong = "which has another order in each process. Pass it sorted, or as the list that it was made of"
+            refuse_state("state", f"cannot be loaded: the source is a set, {wrong}")
         try:
             if ranks:
                 load_ranks(engine, ranks)

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from math import gcd, isfinite, lcm
 from typing import Generic, TypeVar
 
-from spdl._check import check_int, check_iterable, check_number, refuse
+from spdl._check import check_int, check_iterable, check_number, refuse, refuse_set
 from spdl.source._samplers.shuffled import IterableWithShuffle, shuffle_timed
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class MergeIterator(Generic[T]):
         seed: int = 0,
     ) -> None:
         check_iterable("iterables", iterables, "several iterables, in a list")
+        refuse_set("iterables", iterables)
         self._iterables = tuple(iterables)
         if not self._iterables:
             refuse(ValueError, "iterables", "at least one iterable", self._iterables)

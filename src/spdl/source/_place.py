@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from spdl._check import check_instance, refuse, show
+from spdl._check import check_instance, refuse, refuse_set, show
 from spdl.io import FormatError
 from spdl.io._shared import check_is_object, check_regular, describe, is_url
 from spdl.source._prefetch import read_together
@@ -284,6 +284,7 @@ def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):
         refuse(TypeError, argument, _ACCEPTED, paths)
+    refuse_set(argument, paths)
     listed = [paths] if single else list(paths)
     for path in listed:
         if not isinstance(path, str | os.PathLike):

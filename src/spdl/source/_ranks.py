@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
 
-from spdl._check import check_choice, check_iterable, refuse
+from spdl._check import check_choice, check_iterable, refuse, refuse_set
 from spdl._not_here import require
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 
@@ -216,6 +216,7 @@ def shard(
         [['a', 'c', 'e'], ['b', 'd', 'e']]
     """
     check_iterable("source", source)
+    refuse_set("source", source)
     rank, world_size = find_rank(rank, world_size)
     check_choice("stop", stop, ("drop", "pad", "agree"))
     if (agree is None) == (stop == "agree"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from spdl._check import check_iterable, check_str, refuse
+from spdl._check import check_iterable, check_str, refuse, refuse_set
 from spdl._not_here import MEDIA_WORDS, refuses
 from spdl.dataloader._loader.batches import LabelledBatch
 from spdl.dataloader._loader.epoch_loader import pick
@@ -131,6 +131,7 @@ def _to_list(files: Any) -> list[Any]:
     if isinstance(files, str | bytes | os.PathLike | Mapping):
         return [files]
     check_iterable("files", files, _ACCEPTED)
+    refuse_set("files", files)
     found = list(files)
     if not found:
         refuse(ValueError, "files", "at least one file", files)

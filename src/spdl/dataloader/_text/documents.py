@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdl._check import refuse, show
+from spdl._check import refuse, refuse_set, show
 from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
 from spdl.dataloader._loader.failures import SampleFailure, UserCode
 from spdl.dataloader._loader.loader_state import identify
@@ -283,6 +283,7 @@ def _apart(function: Callable[[Any], Any], record: Any) -> Any:
 
 
 def is_map_style(source: Any) -> bool:
+    refuse_set("source", source)
     kind = type(source)
     if kind in (list, tuple) and source and _is_name_of_file(source[0]):
         accepted = "texts, since names of files would be tokenized themselves"

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from spdl._check import check_choice, check_flag, check_int, refuse, refuse_masked, show
+from spdl._check import check_choice, check_flag, check_int, refuse, refuse_masked, refuse_set, show
 from spdl.source._shared import Defect, is_defect
 
 Ids: TypeAlias = "NDArray[np.int32]"
@@ -109,6 +109,7 @@ class Tokenize:
             Exception: The tokenizer's exception, with a note that names the text, unless ``on_error="skip"``. For a
                 single text it is always raised.
         """
+        refuse_set("texts", texts)
         alone = isinstance(texts, str | bytes)
         found = self.encode([texts] if alone else list(texts))
         if alone or not self._skips:

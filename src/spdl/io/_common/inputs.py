@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
-from spdl._check import refuse, refuse_lost_slash, shown
+from spdl._check import refuse, refuse_lost_slash, refuse_set, shown
 from spdl._counted import bytes_of_thread, note_read
 from spdl._processes import RenewedLock
 from spdl.io._common.errors import FormatError
@@ -229,6 +229,7 @@ def list_inputs(srcs: Iterable[Any], function: str) -> tuple[Any, ...]:
     if not isinstance(srcs, (list, tuple)) and (is_single(srcs) or not isinstance(srcs, Iterable)):
         remedy = f"For a batch of one, pass a list, as in `{function}([src], ...)`."
         refuse(TypeError, "srcs", "an iterable of inputs", srcs, remedy)
+    refuse_set("srcs", srcs)
     # Up to the first that is surely none: a range may be longer than memory.
     inputs = srcs if isinstance(srcs, (list, tuple)) else _until_number(srcs)
     inputs = tuple(inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl._check import check_choice, positive, refuse, refuse_masked
+from spdl._check import check_choice, positive, refuse, refuse_masked, refuse_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ class Padding(NamedTuple):
 
     def read(self, arrays: Sequence[Any]) -> tuple[list[NDArray[Any]], np.dtype[Any]]:
         """Return arrays that can be parts of one, and its dtype."""
+        refuse_set("arrays", arrays)
         found = [_to_array(each, number) for number, each in enumerate(arrays)]
         if not found:
             refuse(ValueError, "arrays", "at least one array", arrays)

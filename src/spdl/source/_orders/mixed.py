@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse, refuse_masked
+from spdl._check import check_choice, check_flag, check_int, check_iterable, positive, refuse, refuse_masked, refuse_set
 from spdl._random_key import random_key
 from spdl.io import PackedRows
 from spdl.source._orders.order import LARGEST, EpochOrder, ShuffledOrder, check_positions, digest, refuse_batches
@@ -116,6 +116,7 @@ class MixedOrder:
     ) -> None:
         self.seed = check_int("seed", seed, least=None)
         check_iterable("parts", parts, "the orders of several datasets, or their numbers of items, in a list")
+        refuse_set("parts", parts)
         given = list(parts)
         self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(given))
         if not self.parts:
