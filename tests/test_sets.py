@@ -66,8 +66,8 @@ def test_a_pipeline_over_a_set_runs_but_is_not_resumed() -> None:
         state = pipeline.state_dict()
     with pytest.raises(ValueError, match=r"the source is a set, .*Pass it sorted"):
         build().load_state_dict(state)
-    loader = DataLoader({"a", "b"}, batch_size=1)
+    loader: DataLoader[str, list[str]] = DataLoader({"a", "b"}, batch_size=1)
     next(iter(loader))
-    resumed = DataLoader({"a", "b"}, batch_size=1)
+    resumed: DataLoader[str, list[str]] = DataLoader({"a", "b"}, batch_size=1)
     with pytest.raises(ValueError, match="the source is a set"):
         resumed.load_state_dict(loader.state_dict())

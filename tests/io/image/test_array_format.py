@@ -160,3 +160,12 @@ def test_a_wrong_argument_is_named_with_what_is_accepted(
 ) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}"):
         load_image_batch([make_jpeg()], width=8, height=8, **keywords)
+
+
+@pytest.mark.parametrize("options", [{"pix_fmt": "gray16"}, {"pix_fmt": "rgb48"}, {"filter_desc": "format=gray16le"}])
+def test_dtype_that_the_filters_do_not_make_is_refused(options: dict[str, str]) -> None:
+    photo = make_jpeg(8, 8)
+    assert load_image_batch([photo], width=4, height=4, **options).dtype == "uint16"  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match=r"`dtype` must be 'uint16', which the filters make, or None, got 'uint8'"):
+        load_image_batch([photo], width=4, height=4, dtype="uint8", **options)  # type: ignore[call-overload]
+    assert load_image_batch([photo], width=4, height=4, pix_fmt="rgba", dtype="uint8").dtype == "uint8"

@@ -106,7 +106,7 @@ class _Options(_CallOptions, total=False):
     mode: Mode | None
     interpolation: Interpolation
     layout: Layout
-    dtype: Dtype | IdDtype
+    dtype: Dtype | IdDtype | None
     mean: Sequence[float] | None
     std: Sequence[float] | None
     exact: bool
@@ -167,7 +167,7 @@ def load_image_batch(
     jitter: RandomColorJitter | None = None,
     interpolation: Interpolation = "bicubic",
     layout: Layout = "NHWC",
-    dtype: Dtype | IdDtype = "uint8",
+    dtype: Dtype | IdDtype | None = None,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     exact: bool = True,
@@ -239,7 +239,8 @@ def load_image_batch(
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         layout: ``"NHWC"`` puts the channels of a pixel side by side, ``"NCHW"`` makes a plane of each channel.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1. For ids ``"uint8"`` (not for gray16),
-            ``"uint16"``, ``"int32"`` or ``"int64"``.
+            ``"uint16"``, ``"int32"`` or ``"int64"``. None is ``"uint8"``, or uint16 for a deeper `pix_fmt`, such as
+            ``"rgb48"``, that FFmpeg's filters make.
         mean: A number for each channel, in the order of `pix_fmt`, to subtract from values of a float dtype, which are
             from 0 to 1. With uint8 it is an error. None is 0.
         std: The divisor of each channel after that, not 0. None is 1.
@@ -289,10 +290,11 @@ def load_image_batch(
     """
     check_device_config(device_config)
     errors = on_error_of(strict, on_error)
+    wanted = dtype
     if options is not None:
         _check_alone(options, locals())
         width, height, mode, interpolation = options.width, options.height, options.mode, options.interpolation
-        pix_fmt, layout, dtype, mean, std = options.pix_fmt, options.layout, options.dtype, options.mean, options.std
+        pix_fmt, layout, wanted, mean, std = options.pix_fmt, options.layout, options.dtype, options.mean, options.std
         exact, exif, pad_value, pages = options.exact, options.exif, options.pad_value, options.pages
         demux_config, decode_config = options.demux_config, options.decode_config
     elif width is _UNSET or height is _UNSET:
@@ -304,6 +306,7 @@ def load_image_batch(
     upright = mode is not None if exif is None else check_flag("exif", exif)
     exact = check_flag("exact", exact)
     resize = resize_to(width, height, mode or "pad", interpolation)
+    dtype = wanted or "uint8"
     ids = filter_desc == DEFAULT_FILTER_DESC and are_ids(pix_fmt, dtype)
     array_format = make_array_format(layout, dtype, mean, std, dtypes=dtypes_of(pix_fmt if ids else None))
     threads = check_int("num_threads", num_threads, least=1, most=MAX_THREADS)
@@ -350,6 +353,9 @@ def load_image_batch(
         buffer, reasons = load_filtered_batch(
             inputs, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
         )
+        if wanted is not None and buffer is not None and buffer.dtype != wanted:
+            remedy = "Omit it, or name another `pix_fmt`."
+            refuse(ValueError, "dtype", f"{buffer.dtype!r}, which the filters make, or None", wanted, remedy)
 
     failures = [LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons]
     loaded: CPUBuffer | CUDABuffer = settle(
