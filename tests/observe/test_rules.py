@@ -15,10 +15,11 @@ import pytest
 
 from spdl.observe import PageHead, Sample
 from spdl.observe._report import stage_series
-from spdl.observe._window.seen import Seen, ThreadTimes, idle_seconds, look_at
+from spdl.observe._window.seen import Seen, idle_seconds, look_at
 from spdl.observe._window.window_of import window_of
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.sample import Doing
+from spdl.pipeline._report.threads import ThreadTimes
 from spdl.pipeline.defs import Pipe
 from tests.observe.export.observed import stage, told
 from tests.observe.programs import observed, own_page, running

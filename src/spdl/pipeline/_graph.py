@@ -17,7 +17,6 @@ from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import context_parameter, is_async, makes_coroutine
 from spdl.pipeline._declare.placement import Region, outside, split
 from spdl.pipeline._declare.records import (
-    DEFAULT_POLICY,
     SOURCE,
     AggregateConfig,
     Collate,
@@ -266,7 +265,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
         case AggregateConfig():
             return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
         case DisaggregateConfig():
-            return HookedNode(engine, stage.name, iter, 1, order=None, policy=DEFAULT_POLICY, hooks=hooks, expand=True)
+            return HookedNode(engine, stage.name, iter, 1, hooks=hooks, expand=True)
 
 
 def make_node(engine: Engine, stage: SimpleConfig) -> Node:

@@ -28,7 +28,7 @@ from spdl.pipeline._graph import NOTHING, plan
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import PipelineFailure
 from spdl.pipeline._report.profile_result import ProfileStats
-from spdl.pipeline._report.threads import Times, TimesOfNewThreads
+from spdl.pipeline._report.threads import ThreadTimes, TimesOfNewThreads
 
 # A measurement ends after this time or, if that is later, as soon as the ops that it began with have ended.
 MOST_SECONDS = 1.0
@@ -60,7 +60,7 @@ class RepeatedItems:
         self.engine: Engine | None = None
         self.num_given = 0
         self.started_at = self.cpu_at_start = self.seconds = 0.0
-        self.times: Times | None = None
+        self.times: ThreadTimes | None = None
 
     def watch(self, engine: Engine) -> None:
         self.engine = engine

@@ -49,8 +49,8 @@ THE_END = (
     ),
     Mutant(
         "an exception and its frames are dropped under the lock",
-        "OpNode.give_up",
-        "        engine.drops.extend((attempt, error))",
+        "Node.report_failure",
+        "        engine.drops.append(error)",
         "        pass",
         ("TestFinalisers",),
     ),

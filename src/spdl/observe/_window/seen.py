@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, process_time, sleep
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from spdl.pipeline._report.sample import Doing, Sample, SourceSample, StageSample
-from spdl.pipeline._report.threads import core_times, sleeps_of, stat_fields
+from spdl.pipeline._report.threads import ThreadTimes, core_times, sleeps_of, stat_fields
 
 if TYPE_CHECKING:
     from spdl.observe._page import ObservedPipeline
@@ -25,14 +25,6 @@ _NANOSECONDS = 1e9
 _STOPPED = (b"T", b"t")
 # The fields of a core's line with its idle time, and its idle time while something waited for a disk.
 _IDLE, _DISK = 4, 5
-
-
-class ThreadTimes(NamedTuple):
-    """The times of a thread on a core, and waiting for one (0 if unknown), and how often it went to sleep."""
-
-    cpu_seconds: float
-    core_seconds: float
-    sleeps: int
 
 
 def thread_times(pid: int) -> dict[int, ThreadTimes]:
@@ -154,13 +146,13 @@ class Seen:
 
     def cpu(self) -> dict[int, float]:
         return {
-            thread: (times.cpu_seconds - self._at_first(thread).cpu_seconds) / self.seconds
+            thread: (times.on_core - self._at_first(thread).on_core) / self.seconds
             for thread, times in self.times_after.items()
         }
 
     def core_waits(self) -> dict[int, float]:
         return {
-            thread: (times.core_seconds - self._at_first(thread).core_seconds) / self.seconds
+            thread: (times.waiting - self._at_first(thread).waiting) / self.seconds
             for thread, times in self.times_after.items()
         }
 

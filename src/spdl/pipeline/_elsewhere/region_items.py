@@ -155,12 +155,6 @@ class FailedInWorker:
         counters = node.counters
         counters.failed += 1
         count = counters.failed
-        # One failure is enough.
-        tally = None if region.cancelled else node.tally
-        if tally is not None and (verdict := tally.verdict()) is not None:
-            excess = node.excess_of_failures(verdict)
-            excess.__cause__ = error
-            engine.fail(node, root, excess, cut_off=region)
         pairs = [] if root is None else engine.lineage.locate(root)
         origin = "an item" if root is None else engine.lineage.describe(root)
         placed = replace(
@@ -170,17 +164,13 @@ class FailedInWorker:
             sources=tuple(source for source, _ in pairs),
             origin=origin,
         )
-        engine.release_to_user()
-        interrupt: BaseException | None = None
-        try:
+
+        def report() -> None:
             engine.failures.quarantine.adopt(placed)
             report_failed_item(placed, error, count, callback)
-        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
-            interrupt = raised
-        engine.lock.acquire()
-        engine.drops.append(error)
-        if interrupt is not None:
-            engine.fail(node, root, interrupt, cut_off=region)
+
+        # One failure is enough.
+        node.report_failure(root, error, report, cut_off=region, limited=not region.cancelled)
 
     def faulty(self, faults: Sequence[Fault]) -> None:
         region = self._region

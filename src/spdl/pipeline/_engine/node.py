@@ -17,6 +17,8 @@ from spdl.pipeline._state.partial import Restored
 from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
 
@@ -433,6 +435,36 @@ class Node:
     def excess_of_failures(self, verdict: str) -> RuntimeError:
         """Return the failure of the pipeline if too many items have failed."""
         return RuntimeError(f"The pipeline stage ({self.info}) {verdict}.")
+
+    def report_failure(
+        self,
+        root: Root | None,
+        error: Exception,
+        report: Callable[[], object],
+        *,
+        cut_off: Node | None = None,
+        limited: bool = True,
+    ) -> None:
+        """Report an item that has failed, which was counted. Called with the lock held, and without it for the report.
+
+        The pipeline fails if that was one too many, unless it is not ``limited``, and if the report is interrupted.
+        """
+        engine = self.engine
+        if limited and self.tally is not None and (verdict := self.tally.verdict()) is not None:
+            excess = self.excess_of_failures(verdict)
+            excess.__cause__ = error
+            engine.fail(self, root, excess, cut_off=cut_off)
+        engine.release_to_user()
+        interrupt: BaseException | None = None
+        try:
+            report()
+        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the user's callback, say.
+            interrupt = raised
+        engine.lock.acquire()
+        # The exception holds the op's frames, and these hold user objects, which are dropped without the lock.
+        engine.drops.append(error)
+        if interrupt is not None:
+            engine.fail(self, root, interrupt, cut_off=cut_off)
 
     # ---- what it has counted ----
 

@@ -98,8 +98,8 @@ def sleeps_of(process: int | str, thread: int) -> int:
     return int(status_field(f"{process}/task/{thread}", "voluntary_ctxt_switches"))
 
 
-class Times(NamedTuple):
-    """Seconds on a core and waiting for one, and how often threads went to sleep, summed over them."""
+class ThreadTimes(NamedTuple):
+    """Seconds of threads on a core, and waiting for one (0 if unknown), and how often they went to sleep."""
 
     on_core: float
     waiting: float
@@ -112,7 +112,7 @@ class TimesOfNewThreads:
     def __init__(self) -> None:
         self._others = set(_alive())
 
-    def read(self) -> Times | None:
+    def read(self) -> ThreadTimes | None:
         """Return their times up to now, or None if the system does not provide them. Linux does."""
         on_core = waiting = sleeps = 0
         for thread in set(_alive()) - self._others:
@@ -122,7 +122,7 @@ class TimesOfNewThreads:
             with suppress(OSError, IndexError, ValueError):
                 sleeps += sleeps_of("self", thread)
         # A kernel that does not count these times reports zeros.
-        return Times(on_core * 1e-9, waiting * 1e-9, sleeps) if on_core else None
+        return ThreadTimes(on_core * _NANOSECOND, waiting * _NANOSECOND, sleeps) if on_core else None
 
 
 def _alive() -> list[int]:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from spdl._cores import available_cores
 from spdl._counted import bytes_of_thread
-from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import Abandoned
-from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Attempt
 from spdl.pipeline._engine.workers import called_elsewhere
+from spdl.pipeline._report.failures import note_once
 from spdl.pipeline._stages.function import FunctionNode
 from spdl.pipeline._stages.op_node import OpNode, Parked, Watch
 from spdl.pipeline._stages.pools import PriorityExecutorEntrypoint
@@ -42,24 +41,14 @@ class ExecutorNode(OpNode):
     on_workers = False
     slots_are_places = True
 
-    def __init__(
-        self,
-        engine: Engine,
-        name: str,
-        op: Callable[[Any], Any],
-        concurrency: int,
-        *,
-        executor: Executor,
-        order: Order | None,
-        policy: FailurePolicy,
-    ) -> None:
-        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
+    def __init__(self, *args: Any, executor: Executor, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.plain = False
         self.executor: Executor | None = executor
         # Calls that have not come back, and where their items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
         # Notified when the last call has returned to a pipeline that stops.
-        self.all_landed = Condition(engine.lock)
+        self.all_landed = Condition(self.engine.lock)
 
     def hand_over(
         self,
@@ -403,7 +392,7 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
                 items.append(wrap(attempt.item))
                 attempts.append(attempt)
             except BaseException as raised:  # noqa: BLE001 - it cannot be sent, which is this item's failure.
-                _add_note(raised, "The item could not be pickled, to be sent to a process of the executor.")
+                note_once(raised, "The item could not be pickled, to be sent to a process of the executor.")
                 failed.append((attempt, raised))
         if not attempts:
             engine.lock.acquire()
@@ -507,14 +496,8 @@ def _unpack(outcome: Done | Raised) -> tuple[Any, bool, BaseException | None]:
     try:
         return outcome.unpack(), outcome.several, None
     except BaseException as error:  # noqa: BLE001 - whatever unpickling calls.
-        _add_note(error, "The result came back from a process of the executor and could not be unpickled.")
+        note_once(error, "The result came back from a process of the executor and could not be unpickled.")
         return None, False, error
-
-
-def _add_note(error: BaseException, note: str) -> None:
-    # A user's class may have its own idea of notes.
-    with contextlib.suppress(Exception):
-        BaseException.add_note(error, note)
 
 
 def _nothing() -> None:

@@ -9,7 +9,6 @@ from types import CoroutineType, GeneratorType
 from typing import Any, TypeVar
 
 from spdl.pipeline._declare.op import bodies_of
-from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import (
     Abandoned,
     current_task,
@@ -17,7 +16,7 @@ from spdl.pipeline._engine.cancellation import (
     not_cancelled,
     raise_cancellation,
 )
-from spdl.pipeline._engine.channel import MARK, Entry, Order
+from spdl.pipeline._engine.channel import MARK, Entry
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
 from spdl.pipeline._engine.worker import publish
@@ -247,17 +246,8 @@ class AsyncNode(OpNode):
     on_workers = False
     slots_are_places = True
 
-    def __init__(
-        self,
-        engine: Engine,
-        name: str,
-        op: Callable[[Any], Any],
-        concurrency: int,
-        *,
-        order: Order | None,
-        policy: FailurePolicy,
-    ) -> None:
-        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.plain = False
         # How many tasks will look for an item before they end, and how many of these have one now.
         self.servers = 0

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from spdl._check import show
 from spdl.pipeline._declare.op import called_function, is_async
-from spdl.pipeline._declare.records import Aggregator, FailurePolicy
+from spdl.pipeline._declare.records import Aggregator
 from spdl.pipeline._engine.cancellation import Abandoned, caught
-from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Attempt, Node
@@ -578,27 +577,22 @@ class HookedNode(AsyncNode):
 
     def __init__(
         self,
-        engine: Engine,
-        name: str,
-        op: Callable[[Any], Any],
-        concurrency: int,
-        *,
-        order: Order | None,
-        policy: FailurePolicy,
+        *args: Any,
         hooks: Sequence[TaskHook],
         executor: Executor | None = None,
         processes: bool = False,
         expand: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
+        super().__init__(*args, **options)
         # True if the op returns an iterable, each of whose steps is a task.
         self.disaggregates = expand
         # These run synchronous ops: workers, or the user's executor.
         self.worker_calls: WorkerCalls | None = None
         self.elsewhere: ExecutorCalls | None = None
         if executor is not None:
-            self.elsewhere = (ProcessCalls if processes else ExecutorCalls)(self, op, executor)
-        self.op = self._hooked(op, hooks)
+            self.elsewhere = (ProcessCalls if processes else ExecutorCalls)(self, self.op, executor)
+        self.op = self._hooked(self.op, hooks)
 
     def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
         function, calls = called_function(op), self.elsewhere or WorkerCalls(self.engine, self)

@@ -640,24 +640,9 @@ class OpNode(Node):
             engine.drops.append(attempt)
             engine.fail(self, attempt.root, error)
             return
-        count = self.counters.failed
-        assert self.tally is not None
-        verdict = self.tally.verdict()
-        if verdict is not None:
-            failure = self.excess_of_failures(verdict)
-            failure.__cause__ = error
-            engine.fail(self, attempt.root, failure)
-        engine.release_to_user()
-        interrupt: BaseException | None = None
-        try:
-            self.engine.report(self, attempt, error, count, self.policy.on_failure)
-        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
-            interrupt = raised
-        engine.lock.acquire()
-        # The exception holds the op's frames, and these hold user objects, which are dropped without the lock.
-        engine.drops.extend((attempt, error))
-        if interrupt is not None:
-            engine.fail(self, attempt.root, interrupt)
+        report = partial(engine.report, self, attempt, error, self.counters.failed, self.policy.on_failure)
+        self.report_failure(attempt.root, error, report)
+        engine.drops.append(attempt)
         self.end(attempt.root, attempt.ticket)
         if self.on_loop and self.queue and engine.event_loop is not None:
             # The loop may have looked in the meantime, when the slot was not free yet.

@@ -11,7 +11,6 @@ from types import CoroutineType
 from typing import Any
 
 from spdl._check import show
-from spdl.pipeline._declare.records import DEFAULT_POLICY
 from spdl.pipeline._engine.channel import AHEAD, CAPACITY, MARK, Entry
 from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.node import Attempt, JoiningNode, Node
@@ -115,6 +114,11 @@ class Routing(OpNode):
     # The first stage of each path; the plan adds them.
     paths: list[Node]
 
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
+        super().__init__(engine, name, router, 1)
+        self.plain = False
+        self.paths = []  # type: ignore[misc] # It is a slot of each kind.
+
     def keeps_order(self) -> bool:
         return False
 
@@ -182,11 +186,6 @@ class RouterNode(Routing, FunctionNode):
 
     __slots__ = ("paths",)
 
-    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
-        super().__init__(engine, name, router, 1)
-        self.plain = False
-        self.paths = []
-
     def start(
         self,
         root: Root | None = None,
@@ -201,10 +200,6 @@ class AsyncRouterNode(Routing, AsyncNode):
     """A router that is a coroutine function; the event loop's thread runs it."""
 
     __slots__ = ("paths",)
-
-    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
-        AsyncNode.__init__(self, engine, name, router, 1, order=None, policy=DEFAULT_POLICY)
-        self.paths = []
 
 
 class _Share(Group):
