@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from typing import NamedTuple
 
@@ -95,6 +96,16 @@ def cores_per_process() -> float:
         msg = f"the environment variable LOCAL_WORLD_SIZE must be the number of processes on a machine, got {share!r}"
         raise ValueError(msg)
     return available_cores() / int(share)
+
+
+# Ops that wait for a disk or a network leave cores idle, hence more threads than cores. With too many threads, the
+# interpreter would spend its time on passing the GIL around. Users with that many cores can set the number.
+_MORE_THAN_CORES = 4
+_MOST_THREADS = 32
+
+
+def default_threads(cores: float) -> int:
+    return min(_MOST_THREADS, math.ceil(cores) + _MORE_THAN_CORES)
 
 
 def _read_quota(group: ControlGroup) -> list[str]:

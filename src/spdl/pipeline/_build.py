@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_flag, check_int, check_max_failures, check_number, positive, refuse
-from spdl._cores import available_cores
+from spdl._cores import available_cores, default_threads
 from spdl._locate import warn_caller
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import place_of
@@ -93,11 +92,6 @@ def _answer(path: str) -> None:
 
 T = TypeVar("T")
 
-# Ops that wait for a disk or a network leave cores idle, hence more threads than cores. With too many threads, the
-# interpreter would spend its time on passing the GIL around. Users with that many cores can set `num_threads`.
-_MORE_THAN_CORES = 4
-_MOST_THREADS = 32
-
 
 def build_pipeline(
     pipeline_cfg: PipelineConfig[T],
@@ -154,7 +148,7 @@ def build_pipeline(
         remedy = "A builder's `get_config()` makes one." if hasattr(pipeline_cfg, "get_config") else ""
         refuse(TypeError, "pipeline_cfg", "a PipelineConfig", pipeline_cfg, remedy)
     _call_back(pipeline_cfg)
-    threads = _default_threads() if num_threads is None else positive("num_threads", num_threads)
+    threads = default_threads(available_cores()) if num_threads is None else positive("num_threads", num_threads)
     limit = check_max_failures(max_failures)
     first_id = check_int("stage_id", stage_id, least=0)
     check_flag("use_thread_output_queue", use_thread_output_queue)
@@ -213,7 +207,3 @@ def _call_back(config: PipelineConfig[Any]) -> None:
         callback(config)
     except Exception as error:  # noqa: BLE001 - no error of it may keep the pipeline from being built.
         log_error(error, "The default build callback %s raised, which is ignored", place_of(callback))
-
-
-def _default_threads() -> int:
-    return min(_MOST_THREADS, math.ceil(available_cores()) + _MORE_THAN_CORES)

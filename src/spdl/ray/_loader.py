@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
+from spdl._cores import default_threads
 from spdl._ranges import Ranges
 from spdl._sealed import check_state, refuse_state, sealed
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
@@ -418,10 +419,6 @@ class _Iterator(Generic[T]):
         raise StopIteration
 
 
-# As for a pipeline in this process: ops that wait for a disk or a network leave cores idle.
-_MORE_THAN_CORES = 4
-_MOST_THREADS = 32
-
 # Options of Ray that the loader chooses. It starts another actor for a lost one, with other work, and ends all with the
 # driver; Ray would start the same one again, or leave it.
 _CHOSEN = frozenset(
@@ -511,7 +508,7 @@ def run_on_ray(
         refuse(ValueError, "num_cpus", "a number of at least 0", num_cpus)
     check_choice("order", order, ("completion", "input"))
     check_choice("on_loss", on_loss, ("reassign", "raise"))
-    threads = min(_MOST_THREADS, math.ceil(cpus) + _MORE_THAN_CORES) if num_threads is None else num_threads
+    threads = default_threads(cpus) if num_threads is None else num_threads
     positive("num_threads", threads)
     options = RayOptions(
         prefetch=positive("prefetch", prefetch),

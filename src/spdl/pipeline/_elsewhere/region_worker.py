@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -43,7 +42,7 @@ from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._graph import Instrumentation, plan
 from spdl.pipeline._report.failures import Quarantine
 from spdl.pipeline._report.sample import extract
-from spdl.pipeline._stages.process_work import pack_error
+from spdl.pipeline._stages.process_work import ignore_ctrl_c, pack_error
 from spdl.pipeline._state.origins import Group, Root, ancestry, result_path, without_context
 from spdl.pipeline._state.passes import OnePass
 from spdl.pipeline._world import Lock, Thread, perf_counter
@@ -548,9 +547,7 @@ _GRACE = 1.0
 def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
     """Begin in its own process. The work is pickled unless this process was forked."""
     end.begin()
-    # A terminal sends Ctrl-C to all processes; the pipeline's process then ends this one in order. Programs that are
-    # started here would inherit SIG_IGN, but not a handler that does nothing.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    ignore_ctrl_c()
     _work_alone(end, payload, _GRACE)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ from spdl.pipeline._elsewhere.lane_writer import LaneWriter, serve_storage
 from spdl.pipeline._elsewhere.worker_messages import Fault
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
-from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, pack, pack_error
+from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, ignore_ctrl_c, pack, pack_error
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -254,9 +253,7 @@ def serve(
     for fd in (orders.fileno(), *lane.descriptors()):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
-    # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
-    # would inherit SIG_IGN, but not a handler that does nothing.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    ignore_ctrl_c()
     if forked and (torch := sys.modules.get("torch")):
         # Torch's threads were not forked, so work that it gives them would never be done.
         torch.set_num_threads(1)

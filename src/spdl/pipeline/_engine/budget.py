@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.channel import Channel
@@ -79,7 +80,7 @@ def _parts(item: Any, kind: type) -> list[Any]:
         own = _attributes(item)
         # Those of a class with slots lie in descriptors that Python made.
         slots: list[Any] = [vars(each).get(name) for each in kind.__mro__ for name in fields if name not in own]
-        made = [slot.__get__(item) for slot in slots if type(slot) is _SLOT and _is_set(slot, item)]
+        made = [slot.__get__(item) for slot in slots if type(slot) is MemberDescriptorType and _is_set(slot, item)]
         return [own[name] for name in fields if name in own and name != "nbytes"] + made
     return []
 
@@ -100,11 +101,6 @@ def _is_set(slot: Any, item: Any) -> bool:
     return True
 
 
-class _Slotted:
-    __slots__ = ("slot",)
-
-
-_SLOT = type(vars(_Slotted)["slot"])
 # Copies that are made in one step: the user may change them in the meantime.
 _LISTED: tuple[tuple[type, Any], ...] = (
     (list, lambda item: list.__getitem__(item, slice(None))),

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from spdl._check import check_flag, check_number, positive, refuse
-from spdl._cores import available_cores
+from spdl._cores import available_cores, default_threads
 from spdl._processes import WORKERS, RenewedLock, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
 
@@ -380,11 +380,6 @@ def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any
         return pool
 
 
-# The default of concurrent.futures, but counting only the cores that this process may use.
-_MORE_THAN_CORES = 4
-_MOST_THREADS = 32
-
-
 class PriorityThreadPoolExecutor(PriorityPool):
     """A pool of threads that several stages share. The most urgent call begins first.
 
@@ -423,7 +418,8 @@ class PriorityThreadPoolExecutor(PriorityPool):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
-        default = min(_MOST_THREADS, math.ceil(available_cores()) + _MORE_THAN_CORES)
+        # That of concurrent.futures, but counting only the cores that this process may use.
+        default = default_threads(available_cores())
         arguments = {
             "max_workers": max_workers,
             "thread_name_prefix": thread_name_prefix,

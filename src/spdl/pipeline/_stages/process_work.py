@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -160,6 +161,12 @@ def pack_error(error: BaseException) -> Raised:
     except BaseException:  # noqa: BLE001 - whatever the exception's own class does.
         packed = None
     return Raised(packed, type_and_message(error), text)
+
+
+def ignore_ctrl_c() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the parent, which then ends this one in order."""
+    # Programs that are started here would inherit SIG_IGN, but not a handler that does nothing.
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def open_process(pid: int) -> int | None:

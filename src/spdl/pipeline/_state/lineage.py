@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from spdl.pipeline._state.origins import (
@@ -16,6 +15,7 @@ from spdl.pipeline._state.origins import (
     Results,
     Root,
     ancestry,
+    origins,
 )
 from spdl.pipeline._state.partial import Record, Restored
 
@@ -145,13 +145,6 @@ class Lineage:
 
     def deliver(self, root: Root) -> None:
         """Note that the consumer has taken an item. Called with the lock held, unless the root is a plain position."""
-        self._release(root)
-
-    def drop(self, root: Root) -> None:
-        """Note that an item was dropped, has failed, or has no descendants left to come. Called with the lock held."""
-        self._release(root)
-
-    def _release(self, root: Root) -> None:
         if self._forget_weight is not None:
             self._forget(self._forget_weight, root)
         if not isinstance(root, Group):
@@ -175,6 +168,9 @@ class Lineage:
                     pending.append((parent, 1))
                 else:
                     self.deliver_position(parent)
+
+    drop = deliver
+    """Note that an item was dropped, has failed, or has no descendants left to come. Called with the lock held."""
 
     def _forget(self, forget: Callable[[Root], None], root: Root) -> None:
         forget(root)
@@ -220,10 +216,6 @@ class Lineage:
         lowest = min([root for root in self._out.copy() if root % self.sources == source], default=None)
         return self.next_position(source) if lowest is None else lowest // self.sources
 
-    def snapshot(self) -> list[Progress]:
-        """Return how far each source is consumed. Called with the lock held."""
-        return self.progress(self.unconsumed().roots)
-
     def progress(self, roots: Iterable[int]) -> list[Progress]:
         """Return how far each source is consumed if these are out. Called with the lock held."""
         out: list[list[int]] = [[] for _ in range(self.sources)]
@@ -257,18 +249,13 @@ class Lineage:
 
     def locate(self, root: Root) -> list[tuple[int, int]]:
         """Return the ``(source, position)`` pairs that ``root`` descends from, in order: `LISTED` at most."""
-        return self._pairs(_origins(root, LISTED))
+        return self._pairs(origins(root))
 
     def describe(self, root: Root) -> str:
-        return describe(self._pairs(_origins(root, LISTED + 1)), sources=self.sources)
+        return describe(self._pairs(origins(root, LISTED + 1)), sources=self.sources)
 
-    def _pairs(self, origins: list[int]) -> list[tuple[int, int]]:
-        return [(origin % self.sources, origin // self.sources) for origin in origins]
-
-
-def _origins(root: Root, most: int) -> list[int]:
-    """Return the positions that ``root`` descends from, but no more than that many."""
-    return list(islice((origin for origin in ancestry(root) if not isinstance(origin, Group)), most))
+    def _pairs(self, roots: Sequence[int]) -> list[tuple[int, int]]:
+        return [(root % self.sources, root // self.sources) for root in roots]
 
 
 def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from spdl._ranges import Ranges
@@ -375,24 +376,8 @@ def ancestry(root: Root) -> Iterator[Root]:
                 pending.append(iter(current.parents))
 
 
-def origins(root: Root) -> tuple[int, ...]:
-    """Return the roots of the source items that an item in flight came from: the first thousand, each once."""
+def origins(root: Root, most: int = LISTED) -> tuple[int, ...]:
+    """Return the roots of the source items that an item in flight came from, each once: the first of them, if many."""
     if not isinstance(root, Group):
         return (root,)
-    found: dict[int, None] = {}
-    # Many ways may lead to the same one.
-    seen: set[Root] = set()
-    pending: list[Root] = [root]
-    while pending and len(found) < LISTED:
-        each = pending.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        if not isinstance(each, Group):
-            found[each] = None
-        elif isinstance(each, Result):
-            pending.append(each.results.parents[0])
-        else:
-            # The first ones first.
-            pending += reversed(each.parents[:LISTED])
-    return tuple(found)
+    return tuple(islice((each for each in ancestry(root) if not isinstance(each, Group)), most))
