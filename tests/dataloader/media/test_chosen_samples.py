@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl.dataloader import ImageLoader
-from spdl.pipeline import PipelineFailure
+from spdl.dataloader import ImageLoader, TextLoader
 from spdl.source import BucketedOrder, MixedOrder, ShuffledOrder, WeightedOrder
 
 PHOTO = b"P6 4 3 255 " + bytes(4 * 3 * 3)
@@ -86,9 +85,17 @@ def test_what_an_order_gives_is_looked_at(give: Any, message: str) -> None:
         def take(self, epoch: int, positions: Any) -> Any:
             return give(positions)
 
-    with pytest.raises(PipelineFailure) as raised:
+    with pytest.raises((TypeError, IndexError), match=message):
         list(loader_of(Odd(list(range(8)))))
-    assert message in str(raised.value.exceptions[0])
+
+
+def test_a_mix_without_repetition_says_the_same_at_its_end_in_all_loaders() -> None:
+    mix = MixedOrder([20, 40], repeat=False)
+    text = TextLoader(["a"] * 60, 1, length=4, tokenizer=lambda _: [1], order=mix, output="numpy", num_threads=1)
+    for loader in (loader_of(mix), text):
+        list(loader)
+        with pytest.raises(ValueError, match=r"^Epoch 1 of a MixedOrder with repeat=False.*Begin another stage"):
+            list(loader)
 
 
 def test_a_list_of_positions_is_as_good_as_an_array() -> None:

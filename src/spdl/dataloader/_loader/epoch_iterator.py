@@ -13,7 +13,7 @@ from spdl.dataloader._epochs import reads
 from spdl.dataloader._loader.failures import LoaderLog, SampleFailure, describe_failures
 from spdl.dataloader._loader.loader_state import Cursor, LoaderProgress, World
 from spdl.io import LoadError
-from spdl.pipeline import Pipeline
+from spdl.pipeline import Pipeline, PipelineFailure
 from spdl.source import EpochOrder
 from spdl.source._shared import EMPTY, Plan, Sharing
 
@@ -286,5 +286,9 @@ def _read(
     if steps.is_empty:
         # A state may be of the end of an epoch.
         return
-    with pipeline.auto_stop():
-        yield from reads(pipeline.get_iterator(timeout=timeout).__next__)
+    try:
+        with pipeline.auto_stop():
+            yield from reads(pipeline.get_iterator(timeout=timeout).__next__)
+    except PipelineFailure as failure:
+        # The order has failed: the errors of all else are results.
+        raise (failure.exceptions[0] if len(failure.exceptions) == 1 else failure) from None

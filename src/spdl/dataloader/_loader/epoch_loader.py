@@ -305,8 +305,9 @@ class EpochLoader(abc.ABC, Generic[Batch]):
 
         Raises:
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
-            Exception: Exceptions of the transforms, with a note that names the sample; also the source's, except those
-                that ``on_error`` is about.
+            Exception: Exceptions of the transforms, with a note that names the sample; also those of the `order`, such
+                as the ValueError of a mix without repetition after its one epoch, and of the source, except those that
+                ``on_error`` is about.
             TypeError, ValueError: If a transform returns what ``mean``, ``std`` or ``dtype`` cannot follow.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
