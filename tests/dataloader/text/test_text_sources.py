@@ -240,6 +240,12 @@ def test_text_loader_names_the_file_of_a_text_that_fails(tmp_path: Path) -> None
         list(alone(StreamedJsonLines(packed), 1, length=8))
 
 
+def test_text_loader_refuses_padding_among_the_ids() -> None:
+    documents = [{"input_ids": [5, 6, 0], "attention_mask": [1, 1, 0]}]
+    with pytest.raises(LoadError, match=r"only 1 in `attention_mask`, got .*padding"):
+        list(alone(documents, 1, length=4, tokenizer=None))
+
+
 def test_text_loader_takes_an_empty_document_with_an_empty_mask() -> None:
     documents = [{"input_ids": [5, 6], "loss_mask": [1, 0]}, {"input_ids": [], "loss_mask": []}]
     loader = alone(documents, 1, length=4, tokenizer=None, labels="unshifted")

@@ -161,6 +161,9 @@ def test_tokenize_raises_what_is_about_no_text() -> None:
         ({"input_ids": [1], "loss_mask": [1, 0]}, "a bool or an int for each id, got int64"),
         ({"input_ids": [1, 2], "labels": [1]}, "`labels` that are the ids themselves, or -100"),
         ({"input_ids": [1, 2], "labels": [2, -100]}, "rename them, and give a `loss_mask`"),
+        ({"input_ids": [1, 0], "attention_mask": [1, 0]}, "only 1 in `attention_mask`, got .*padding"),
+        ({"input_ids": [1, 2], "attention_mask": np.array([True, False])}, "only 1 in `attention_mask`"),
+        ({"input_ids": [1, 2], "token_type_ids": [0, 1]}, "only 0 in `token_type_ids`.*no types of tokens"),
     ],
 )
 def test_tokenize_refuses_what_are_no_ids(result: Any, says: str) -> None:
@@ -170,6 +173,7 @@ def test_tokenize_refuses_what_are_no_ids(result: Any, says: str) -> None:
 
 def test_tokenize_takes_any_form_of_ids_from_a_function() -> None:
     forms: list[Any] = [[1, 2], (1, 2), np.array([1, 2], np.uint16), {"input_ids": [1, 2]}]
+    forms.append({"input_ids": [1, 2], "attention_mask": [1, 1], "token_type_ids": [0, 0]})
     for form in forms:
         assert Tokenize(lambda _, form=form: form)("a").tolist() == [1, 2]
     assert Tokenize(lambda _: [])("").tolist() == []

@@ -76,7 +76,8 @@ class TextLoader(EpochLoader[TextBatch]):
             `spdl.source.ParquetFiles`, `spdl.source.HuggingFaceDataset` or a list; or any iterable, such as
             `spdl.source.StreamedJsonLines`, in whose order documents then come. Its documents are texts (str, or bytes
             in UTF-8), records with a text, or without a `tokenizer` ids: arrays, lists, or records with ``input_ids``
-            or ``tokens`` and, as they like, a ``loss_mask``, or ``labels`` that are -100 where it would be 0.
+            or ``tokens`` and, as they like, a ``loss_mask``, or ``labels`` that are -100 where it would be 0. A record
+            whose ``attention_mask`` has a 0, or whose ``token_type_ids`` have another number than 0, fails.
         batch_size: The rows of a batch of one rank.
         length: The tokens of a row; with ``packing="none"`` the most that a row may have.
         tokenizer: Turns a text into ids: a tokenizer that `Tokenize` takes, or a `Tokenize`, which can put ids at the

@@ -345,6 +345,7 @@ def to_encoded(argument: str, value: Any) -> Encoded:
             accepted = "ids, or a mapping with `input_ids` or `tokens`"
             raise ValueError(f"`{argument}` must give {accepted}, got a mapping with {show(list(value))}")
         value, mask, more = value[name], value.get("loss_mask", value.get("assistant_masks")), value
+        _check_plain(argument, more)
     refuse_masked(argument, value)
     ids = np.asarray(value)
     if not ids.size and ids.ndim == 1:
@@ -368,6 +369,20 @@ def to_encoded(argument: str, value: Any) -> Encoded:
         what = f"{flags.dtype} of the shape {flags.shape} for {tokens.size} ids"
         raise ValueError(f"`{argument}` must give a `loss_mask` with a bool or an int for each id, got {what}")
     return Encoded(tokens, flags.astype(bool))
+
+
+# Fields of ``transformers`` that no row of tokens keeps, the number that says nothing there, and what to do.
+_NOT_KEPT = {
+    "attention_mask": (1, "leave out the ids where it is 0, which are padding and would be trained on"),
+    "token_type_ids": (0, "rename it, since rows have no types of tokens"),
+}
+
+
+def _check_plain(argument: str, record: Any) -> None:
+    for name, (plain, remedy) in _NOT_KEPT.items():
+        values = record.get(name)
+        if values is not None and (np.asarray(values) != plain).any():
+            raise ValueError(f"`{argument}` must give only {plain} in `{name}`, got {show(values)}: {remedy}")
 
 
 def _to_mask(argument: str, tokens: NDArray[np.int32], labels: Any) -> NDArray[np.bool_] | None:
