@@ -81,9 +81,9 @@ def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
 # written: on a busy machine one look alone can take longer.
 _SECONDS = 0.1
 _LOOKS = 100
-_MOST_HEAD = HEAD.size + (1 << 20)
-# Neither follows a link, nor waits for someone to write into a pipe. Other systems have no pages.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_MOST_HEAD = HEAD.size + _MOST_TEXT
+# Neither follows a link, nor waits for someone to write into a pipe.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NUMBER = Struct("=Q")
 
 
@@ -168,12 +168,12 @@ class ObservedPipeline:
 
         For a killed process, the difference shows its last moments. None if they were written once, or not whole.
         """
-        whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
+        whole = self._read_copies()
         return self._sample(min(whole, key=itemgetter(0))[1]) if len(whole) > 1 else None
 
     def _read_newest(self) -> tuple[float, ...] | None:
         """Return the counters last written, or None if the writer has overwritten them while they were read."""
-        whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
+        whole = self._read_copies()
         if not whole:
             return None
         number, values = max(whole, key=itemgetter(0))
@@ -184,6 +184,9 @@ class ObservedPipeline:
             if again is None or again[0] != number:
                 return None
         return values
+
+    def _read_copies(self) -> list[tuple[int, tuple[float, ...]]]:
+        return [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
 
     def _read_copy(self, at: int) -> tuple[int, tuple[float, ...]] | None:
         layout = self._layout

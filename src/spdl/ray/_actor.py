@@ -18,7 +18,7 @@ from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.budget import weigh
 from spdl.pipeline._engine.source_kinds import Placed
 from spdl.pipeline._for_loaders import NamedResults, Part
-from spdl.pipeline._state.passes import Leg, OnePass, Pass, Seeker, TooShortError, has_state, offers, seeker_in
+from spdl.pipeline._state.passes import Leg, OnePass, Pass, Seeker, TooShortError, load_state, offers, seeker_in
 
 
 class ActorJob(NamedTuple):
@@ -244,8 +244,7 @@ class GrantFeed(Placed):
     def _begin(self, begin: Begin) -> None:
         # Nothing is under way: a pass begins when all of the one before is delivered.
         self.epoch = begin.epoch
-        if begin.state is not None and has_state(self._source):
-            self._source.load_state_dict(begin.state)
+        load_state(self._source, begin.state)
         if self._seeker is not None:
             self._seeker.close()
         self._seeker = seeker_in(self._source, Leg(Pass(begin.epoch, 0, begin.state), [], None, False))  # noqa: FBT003

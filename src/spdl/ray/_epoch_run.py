@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
-from spdl.pipeline._state.passes import has_state, how_to_seek, offers
+from spdl.pipeline._state.passes import has_state, how_to_seek, load_state, offers, state_of_next_pass
 from spdl.ray._actor import ActorReport, ActorResult, ActorWork, Begin, Grant
 from spdl.ray._crew import ActorCrew, ActorLostError, ActorMember, Entry, Loss, Stretch
 from spdl.ray._leases import LeaseTable, PartlyReceived, Undelivered
@@ -96,16 +96,10 @@ class SourcePasses:
 
     def state(self) -> Any:
         """Return the source's state before the next pass; None if it has none."""
-        if not has_state(self.source):
-            return None
-        if offers(self.source, "advance_state"):
-            # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
-            iter(self.source)
-        return self.source.state_dict()
+        return state_of_next_pass(self.source)
 
     def load(self, state: Any) -> None:
-        if state is not None and has_state(self.source):
-            self.source.load_state_dict(state)
+        load_state(self.source, state)
 
     def advance(self, state: Any) -> None:
         """Bring the source from the state before a pass to the state after it."""

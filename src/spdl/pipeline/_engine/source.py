@@ -20,6 +20,7 @@ from spdl.pipeline._state.passes import (
     ResumedIterator,
     Resumption,
     has_state,
+    load_state,
     mark_of,
     state_behind,
     state_of_next_pass,
@@ -235,7 +236,7 @@ class Source:
             state = self.resumption.state if leg is None else leg.of.state
             if leg is None:
                 self.resumption = None
-            self._load_state(state)
+            load_state(self.iterable, state)
         if leg is not None:
             self.current = leg.of
             self.unread = not leg.read
@@ -251,10 +252,6 @@ class Source:
         )
         return None
 
-    def _load_state(self, state: Any) -> None:
-        if state is not None and has_state(self.iterable):
-            self.iterable.load_state_dict(state)
-
     def locate(self, position: int) -> tuple[int, int]:
         return self.passes.locate(position)
 
@@ -265,7 +262,7 @@ class Source:
                 self.state_behind = state_behind(self.iterable, self.current.state)
             elif self.resumption is not None and self.resumption.is_over():
                 # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
-                self._load_state(self.resumption.state)
+                load_state(self.iterable, self.resumption.state)
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             return error
         return None

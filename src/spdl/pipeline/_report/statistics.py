@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
+from spdl.pipeline._declare.records import SINK
 from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.page import LoaderArguments
 from spdl.pipeline._report.perf_stats import cumulative
@@ -164,8 +165,6 @@ def _plain(kind: type[Any], about: Mapping[str, Any]) -> dict[str, Any]:
     return {each.name: _TYPES[each.type](about[each.name]) for each in fields(kind) if each.type in _TYPES}
 
 
-# As declarations call it.
-_SINK = "sink"
 # The waits of stages, by their reasons.
 _WAITS = ("starved_seconds", "blocked_seconds", "held_seconds")
 
@@ -388,7 +387,7 @@ def _stage(name: str, its: StageSample, elapsed: float, now: float) -> StageStat
 def _sink(its: Sample, elapsed: float) -> StageStatistics:
     places = its.given * its.sink_capacity
     return StageStatistics(
-        name=_SINK,
+        name=SINK,
         elapsed=elapsed,
         num_completed=int(its.delivered),
         num_emitted=int(its.delivered),

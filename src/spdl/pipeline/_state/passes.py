@@ -223,6 +223,12 @@ def state_of_next_pass(source: Any) -> Any:
     return source.state_dict()
 
 
+def load_state(source: Any, state: Any) -> None:
+    """Give a source its own state back, if it had one. Runs user code."""
+    if state is not None and has_state(source):
+        source.load_state_dict(state)
+
+
 def state_behind(source: Any, before: Any) -> Any:
     """Return a source's own state after the pass that a state begins. Runs user code.
 
@@ -347,9 +353,8 @@ class _FromPosition(Seeker):
         if self.iterator is None or not self.at <= offset <= self.at + _NEAR:
             if self.iterator is not None:
                 self.close()
-                if self.leg.of.state is not None and has_state(self.source):
-                    # It would begin the pass after the one that was just begun.
-                    self.source.load_state_dict(self.leg.of.state)
+                # It would begin the pass after the one that was just begun.
+                load_state(self.source, self.leg.of.state)
             self.iterator = iter(self.source.iterate_from(offset))
             self.at = offset
         else:
