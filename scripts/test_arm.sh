@@ -37,6 +37,10 @@ for version in "${wanted[@]}"; do
   logged "test-arm-$version" "$(scripts/bundle/tools.sh)/python" -m pip install --target \
     "$environment/lib/python$version/site-packages" --python-version "$version" --implementation cp "${platforms[@]}" \
     --only-binary :all: --no-compile --group test "$wheel"
+  # That one put its own Python into the first line of the commands.
+  sed "1s|.*|#!$PWD/$environment/bin/python|" "$environment/lib/python$version/site-packages/bin/spdl" \
+    >"$environment/bin/spdl"
+  chmod +x "$environment/bin/spdl"
   SPDL_WHEEL=$PWD/$environment/${wheel##*/} scripts/arm_root.sh "$suite" "$environment/bin/python" -m pytest \
     --timeout 900 --any-cost --junit-xml "$report" "$@" || failed+=("$version")
   if [[ -f $report ]]; then

@@ -74,8 +74,10 @@ def _check(sound: DrawnSound, windows: int, seed: int) -> None:
         path = Path(folder) / f"sound.{sound.container}"
         sound.make(path)
         expected = to_numpy(load_audio(path))
-        # Where a decoder of MP2 begins to round, the command may not, and that of Vorbis has changed.
-        rounded = _TOLERANCES["mp2"] if sound.codec == "mp2" else 1e-6 if has_another_version() else 0
+        # Where a decoder of MP2 begins to round, the command may not, and that of Vorbis has changed. On ARM, compilers
+        # round a product and a sum at once: MP3 was 2e-6 off, and 1.3e-6 between two compilers there.
+        nearly = 4e-6 if oracle.ROUNDS_OTHERWISE else 1e-6 if has_another_version() else 0
+        rounded = _TOLERANCES["mp2"] if sound.codec == "mp2" else nearly
         np.testing.assert_allclose(expected, _samples(sound, path), rtol=0, atol=rounded, err_msg="the whole")
         with AudioReader(path) as reader, Demuxer(path) as demuxer:
             whole = to_numpy(reader.read())

@@ -148,7 +148,8 @@ def test_pictures_of_sound_come_out_as_video(drawn: str) -> None:
         parts += [] if frames is None else [array_of(frames)]
     assert min(map(len, parts)) == 1  # A single picture is a video, too.
     options = ("-f", "f32le", "-ar", "8000", "-ac", "2", "-i", "-", "-lavfi", f"aformat=fltp,{drawn},format=rgb24")
-    expected = pipe_ffmpeg(array.T.tobytes(), *options, "-f", "rawvideo", "-")
+    # Otherwise the command repeats pictures for a steady rate.
+    expected = pipe_ffmpeg(array.T.tobytes(), *options, "-fps_mode", "passthrough", "-f", "rawvideo", "-")
     np.testing.assert_array_equal(np.concatenate(parts), np.frombuffer(expected, np.uint8).reshape(-1, 24, 32, 3))
 
 
