@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from spdl._check import check_instance, check_int, escaped, refuse, show, shown_urls
@@ -194,6 +195,18 @@ def name_of(source: Sequence[Any], position: int) -> str | None:
 Result = TypeVar("Result")
 
 
+def apart(function: Callable[[Any], Result], record: Any) -> Result | Defect:
+    """Return what a function makes of a record, or the `Defect` that either of them is."""
+    if isinstance(record, Defect):
+        return record
+    try:
+        return function(record)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        return Defect.of(error)
+
+
 class MappedRecords(Records[Result]):
     """The records of a source, each as a function returns it: with the fields that a loader looks for, say.
 
@@ -267,17 +280,7 @@ class MappedRecords(Records[Result]):
     def _read_apart(self, positions: list[int]) -> list[Any]:
         # The source is read once, whichever records the function refuses.
         found = read_apart(self._source, positions)
-        return [self._apply_apart(*each) for each in zip(positions, found, strict=True)]
-
-    def _apply_apart(self, position: int, record: Any) -> Any:
-        if isinstance(record, Defect):
-            return record
-        try:
-            return self._apply(position, record)
-        except Exception as error:
-            if not is_defect(error):
-                raise
-            return Defect.of(error)
+        return [apart(partial(self._apply, position), each) for position, each in zip(positions, found, strict=True)]
 
     def _name(self, position: int) -> str | None:
         return name_of(self._source, position)

@@ -10,7 +10,7 @@ from spdl.source._orders.order import random_order, refuse_batches
 from spdl.source._orders.packed import count_documents, documents_of, lengths_of_order, rule_of
 from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._orders.turns import digest_lengths
-from spdl.source._record_source import Defect, is_defect, name_of, read_apart
+from spdl.source._record_source import Defect, apart, is_defect, name_of, read_apart
 from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_sampler import continue_mix
 from spdl.source._samplers.epoch_state import EpochState

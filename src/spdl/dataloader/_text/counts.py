@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdl._check import check_instance, check_int, check_str, refuse, show
+
+if TYPE_CHECKING:
+    from spdl.io._shared import PackingCounts
 
 
 class TokenCounts(NamedTuple):
@@ -55,6 +58,18 @@ class TokenCounts(NamedTuple):
         if not isinstance(other, TokenCounts):
             return NotImplemented
         return TokenCounts(*map(sum, zip(self, other, strict=True)))
+
+
+def to_counts(counts: PackingCounts, failed: int = 0) -> TokenCounts:
+    """Return the counts of documents of which no row has come yet."""
+    return TokenCounts(
+        documents=counts.documents,
+        tokens=counts.tokens,
+        failed_documents=failed,
+        empty_documents=counts.empty_documents,
+        too_long_documents=counts.too_long_documents,
+        too_long=counts.too_long_tokens,
+    )
 
 
 class CountsByCorpus(NamedTuple):

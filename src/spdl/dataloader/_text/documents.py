@@ -16,7 +16,7 @@ from spdl.dataloader._loader.loader_state import identify
 from spdl.dataloader._text.counts import Corpora
 from spdl.dataloader._text.tokenize import Encoded, Failed, Tokenize, to_encoded
 from spdl.source import EpochOrder, StreamedJsonLines
-from spdl.source._shared import Defect, is_defect, name_of, read_apart
+from spdl.source._shared import Defect, apart, name_of, read_apart
 
 # Documents that are looked up and tokenized at once: few, so that threads get equally much to do, and the first row
 # comes soon.
@@ -214,7 +214,7 @@ class Documents:
             return list(map(corpora.name_at, indices))
         names: list[str | None] = [None] * len(records)
         for place, record in enumerate(records):
-            name = record if isinstance(record, Defect) else _apart(corpora.name_in, record)
+            name = apart(corpora.name_in, record)
             if isinstance(name, Defect):
                 records[place] = name
             else:
@@ -233,20 +233,17 @@ class Documents:
                 return read_apart(self._source, piece.indices)
         if self._parse is None:
             return list(piece.records)
-        return [_apart(self._parse, record) for record in piece.records]
+        return [apart(self._parse, record) for record in piece.records]
 
     def _encode(self, records: list[Any]) -> list[Encoded | Defect]:
         """Return the tokens of records, and in the place of those that have none the reason."""
         if self._tokenize is None:
-            return [each if isinstance(each, Defect) else _apart(self._ids_of, each) for each in records]
-        given = [each if isinstance(each, Defect) else _apart(self._pick, each) for each in records]
+            return [apart(self._ids_of, each) for each in records]
+        given = [apart(self._pick, each) for each in records]
         texts = [each for each in given if not isinstance(each, Defect)]
         encoded = iter(self._tokenize.encode(texts))
         found = [each if isinstance(each, Defect) else next(encoded) for each in given]
-        return [
-            each if isinstance(each, Defect) else each.defect if isinstance(each, Failed) else _apart(self._check, each)
-            for each in found
-        ]
+        return [apart(self._check, each.defect if isinstance(each, Failed) else each) for each in found]
 
     def _ids_of(self, record: Any) -> Encoded:
         has_text = isinstance(record, Mapping) and not {"input_ids", "tokens"} & record.keys()
@@ -271,15 +268,6 @@ class Documents:
         if record[self._field] is None:
             raise ValueError(f"the field {self._field!r} is None")
         return record[self._field]
-
-
-def _apart(function: Callable[[Any], Any], record: Any) -> Any:
-    try:
-        return function(record)
-    except Exception as error:
-        if not is_defect(error):
-            raise
-        return Defect.of(error)
 
 
 def is_map_style(source: Any) -> bool:

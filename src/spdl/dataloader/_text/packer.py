@@ -13,7 +13,7 @@ from spdl._random_key import random_key
 from spdl.dataloader._loader.epoch_iterator import StepResult, Steps
 from spdl.dataloader._loader.failures import SampleFailure, describe_failures
 from spdl.dataloader._loader.loader_state import Cursor
-from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone
+from spdl.dataloader._text.counts import CountsByCorpus, TokenCounts, counts_alone, to_counts
 from spdl.dataloader._text.documents import Groups, Tokenized
 from spdl.dataloader._text.tokenize import Encoded
 from spdl.io import LoadError, PackedRows
@@ -255,28 +255,17 @@ class Packer:
         return rows._replace(starts=rows.starts + cut, stops=rows.stops + cut)
 
     def _count(self, sizes: NDArray[np.int64], names: list[str | None]) -> None:
-        too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
-        if too_long.size and not self._drops:
+        counts = self._rule.account_lengths(sizes)
+        if counts.too_long_documents and not self._drops:
             index = self._indices[len(self._indices) - sizes.size + int(sizes.argmax())]
-            self._rule.refuse_too_long(f"Document {index} has {too_long.max()} tokens")
+            self._rule.refuse_too_long(f"Document {index} has {sizes.max()} tokens")
         corpora: dict[str, TokenCounts] = {}
         for name in dict.fromkeys([*names, *self._failed]):
             if name is not None:
                 here = np.fromiter((each == name for each in names), np.bool_, len(names))
-                corpora[name] = self._counts_of(sizes[here], self._failed.count(name))
-        self._of_documents = self._of_documents.plus(self._counts_of(sizes, len(self._failed)), corpora)
+                corpora[name] = to_counts(self._rule.account_lengths(sizes[here]), self._failed.count(name))
+        self._of_documents = self._of_documents.plus(to_counts(counts, len(self._failed)), corpora)
         self._failed = []
-
-    def _counts_of(self, sizes: NDArray[np.int64], failed: int) -> TokenCounts:
-        too_long = sizes[sizes > self._rule.length] if self._rule.split == "never" else sizes[:0]
-        return TokenCounts(
-            documents=sizes.size,
-            tokens=int(sizes.sum()),
-            failed_documents=failed,
-            empty_documents=int((sizes == 0).sum()),
-            too_long_documents=too_long.size,
-            too_long=int(too_long.sum()),
-        )
 
     def _deal(self, group: _Group, delivered: int) -> Iterator[StepResult]:
         step = self._batch_size * self._world.size

@@ -15,12 +15,12 @@ from spdl.dataloader._loader.epoch_iterator import TAKEN, EpochStep, EpochSteps,
 from spdl.dataloader._loader.failures import SampleFailure
 from spdl.dataloader._loader.loader_state import Cursor, Identity, LoaderProgress, World, identify
 from spdl.dataloader._loader.sample_loader import BATCHES_AT_ONCE, make_order
-from spdl.dataloader._text.counts import Corpora, CountsByCorpus, TokenCounts
+from spdl.dataloader._text.counts import Corpora, CountsByCorpus, TokenCounts, to_counts
 from spdl.dataloader._text.documents import Documents, Groups, Piece, Tokenized, is_map_style, lengths_of
 from spdl.dataloader._text.packer import Packer, RowPlace, Rows, StreamSteps
 from spdl.dataloader._text.tokenize import Tokenize
 from spdl.io import PackedRows, RowWriter
-from spdl.io._shared import PackingCounts, PackingRule, select_rows
+from spdl.io._shared import PackingRule, select_rows
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._report.page import StageArguments
 from spdl.source import EpochOrder, MixedOrder, PackedOrder
@@ -205,7 +205,7 @@ class KnownRows:
         if isinstance(self.order, MixedOrder):
             counts = counts.plus(*self._count_begun(everything, counts))
         elif start == 0:
-            counts = counts.plus(_to_counts(self.order.counts), self._count_corpora(self.order))
+            counts = counts.plus(to_counts(self.order.counts), self._count_corpora(self.order))
         return StepResult(step.end, made, cursor=counts.to_cursor())
 
     def _write(self, rows: PackedRows, length: int) -> dict[str, Any]:
@@ -244,19 +244,8 @@ class KnownRows:
             return {}
         if self._whole is None:
             bounds = zip(self._corpora.names, pairwise(self._corpora.starts.tolist()), strict=True)
-            self._whole = {name: _to_counts(count_documents(order, *each)) for name, each in bounds}
+            self._whole = {name: to_counts(count_documents(order, *each)) for name, each in bounds}
         return self._whole
-
-
-def _to_counts(counts: PackingCounts) -> TokenCounts:
-    """Return the counts of documents that have not come yet."""
-    return TokenCounts(
-        documents=counts.documents,
-        tokens=counts.tokens,
-        empty_documents=counts.empty_documents,
-        too_long_documents=counts.too_long_documents,
-        too_long=counts.too_long_tokens,
-    )
 
 
 class StreamedRows:

@@ -186,7 +186,7 @@ class CodeReading:
 
     def _read_with(self, node: ast.With) -> None:
         for item in node.items:
-            entered = self._search.enter(self.visit(item.context_expr), node)
+            entered = self._search.enter(self.visit(item.context_expr))
             if item.optional_vars is not None:
                 self._store(item.optional_vars, entered)
         self._all(node.body)

@@ -18,7 +18,6 @@ from spdl.dataloader._thread_safety.values import (
     FIELDS,
     MAPPINGS,
     PLAIN,
-    RAISED,
     UNASSIGNED,
     Args,
     BoundMethod,
@@ -274,28 +273,13 @@ class Lookups:
             return PLAIN
         if not isinstance(thing, (Held, Made)):
             raise Unproven("iterating over this is not looked at")
-        if thing.kind is not None and is_of_python(thing.kind):
-            found = self._iterate_instance(thing, thing.kind, node)
-            if found is not None:
-                return found
+        if isinstance(thing, Held) and known.is_library_dataset(thing.kind):
+            return known.item_of_library_dataset(self._search, thing, node)
+        if has_code(thing) and any(has_function(thing.kind, name) for name in ("__iter__", "__next__", "__getitem__")):
+            raise Unproven("iterating over an object of Python code is not looked at")
         if isinstance(thing, Held):
             return self._iterate_held(thing)
         return frozenset(thing.contents) if thing.kind in CONTAINERS else frozenset([thing, *thing.contents])
-
-    def _iterate_instance(self, thing: Held | Made, kind: type, node: ast.AST) -> Value | None:
-        me: Value = frozenset([thing])
-        if isinstance(thing, Held) and known.is_library_dataset(kind):
-            return known.item_of_library_dataset(self._search, thing, node)
-        if has_function(kind, "__iter__"):
-            found = self._search.call_method(me, "__iter__", Args(), node)
-            iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None), "__next__"))
-            items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else PLAIN
-            return items | self.iterate(found - iterators - me, node)
-        if has_function(kind, "__next__"):
-            return self._search.call_method(me, "__next__", Args(), node)
-        if has_function(kind, "__getitem__"):
-            return self._search.call_method(me, "__getitem__", Args(), node)
-        return None
 
     def _iterate_held(self, held: Held) -> Value:
         if is_array(held.kind):
@@ -317,19 +301,14 @@ class Lookups:
                 if has_function(thing.kind, name):
                     self._search.call_method(frozenset([thing]), name, Args(), node)
 
-    def enter(self, value: Value, node: ast.AST) -> Value:
+    def enter(self, value: Value) -> Value:
         found = PLAIN
         for thing in value:
-            if isinstance(thing, (Held, Made)) and has_function(thing.kind, "__enter__"):
-                me: Value = frozenset([thing])
-                found |= self._search.call_method(me, "__enter__", Args(), node)
-                self._search.call_method(me, "__exit__", Args(others=self._search.made(RAISED)), node)
-            elif isinstance(thing, Made):
-                found |= frozenset([thing, *thing.contents])
-            elif isinstance(thing, Held):
+            if isinstance(thing, Held):
                 raise unknown(thing)
-            else:
-                raise Unproven("a function as a context manager is not looked at")
+            if not isinstance(thing, Made) or has_function(thing.kind, "__enter__"):
+                raise Unproven("a context manager of Python code is not looked at")
+            found |= frozenset([thing, *thing.contents])
         return found
 
 

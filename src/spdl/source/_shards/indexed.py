@@ -216,13 +216,9 @@ def decode_number(content: memoryview, *, code: str) -> Any:
     return value
 
 
-def decode_picture(content: memoryview, *, mode_first: bool) -> np.ndarray[Any, Any]:
-    """Return the pixels of a picture of Pillow's that was stored with its size and mode.
-
-    Three numbers come first, the length of the mode among them as the first or the last; then the mode and the pixels.
-    """
-    numbers = struct.unpack_from("<3I", content)
-    length, width, height = numbers if mode_first else (numbers[2], *numbers[:2])
+def decode_picture(content: memoryview) -> np.ndarray[Any, Any]:
+    """Return the pixels of a picture of Pillow's that was stored with its size and mode."""
+    width, height, length = struct.unpack_from("<3I", content)
     mode = bytes(content[12 : 12 + min(length, 16)]).decode("ascii", "replace")
     if mode == _BITS:
         rows = np.frombuffer(content[12 + length :], np.uint8).reshape((height, -(-width // 8)))

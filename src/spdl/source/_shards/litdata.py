@@ -92,7 +92,7 @@ _DECODERS: dict[str, Decode] = {
     "pdf": memoryview,
     "tifffile": memoryview,
     "jpeg_array": partial(decode_list, decode=memoryview),
-    "pil": partial(decode_picture, mode_first=False),
+    "pil": decode_picture,
     "numpy": partial(_array, tensor=False),
     "tensor": partial(_array, tensor=True),
 }

@@ -101,7 +101,7 @@ _DECODERS: dict[str, Decode] = {
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
     "png": memoryview,
-    "pil": partial(decode_picture, mode_first=False),
+    "pil": decode_picture,
 }
 _DECODERS |= dict.fromkeys(("jpegarray", "jpeg_array"), partial(decode_list, decode=memoryview))
 # Behind a number that is always 0.

@@ -254,18 +254,11 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         ready: Iterator[Callable[[], RowSlice]]
         if self._ahead():
             # Up to three pieces are used or decoded, whose bytes are here as well.
-            ready = prefetch(_fetch, pieces, lambda piece: piece.stored, self._prefetch_bytes - 6 * most)
+            room = self._prefetch_bytes - 6 * most
+            ready = prefetch(RowGroups.fetch, pieces, lambda piece: piece.stored, room)
         else:
-            ready = map(_fetch, pieces)
-        return read_ahead(_decode, ready, 1)
-
-
-def _fetch(piece: RowGroups) -> Callable[[], RowSlice]:
-    return piece.shard.fetch(piece)
-
-
-def _decode(decode: Callable[[], RowSlice]) -> list[RowSlice]:
-    return [decode()]
+            ready = map(RowGroups.fetch, pieces)
+        return read_ahead(lambda decode: [decode()], ready, 1)
 
 
 def _check_columns(columns: Any) -> None:

@@ -61,6 +61,9 @@ class RowGroups(NamedTuple):
     skip: int
     """How many rows at the beginning are left out."""
 
+    def fetch(self) -> Callable[[], RowSlice]:
+        return self.shard.fetch(self)
+
 
 class RowSlice(NamedTuple):
     shard: ParquetShard
