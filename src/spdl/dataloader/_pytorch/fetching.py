@@ -97,7 +97,7 @@ class Pinning:
 
     @classmethod
     def of(cls, iterator: Any) -> Callable[[Any], Any]:
-        return cls(iterator._pin_memory_device) if iterator._pin_memory else _as_it_is  # noqa: SLF001 - torch's names.
+        return cls(iterator._pin_memory_device) if iterator._pin_memory else as_it_is  # noqa: SLF001 - torch's names.
 
     def __call__(self, batch: Any) -> Any:
         self._here.choose(self._index)
@@ -133,7 +133,7 @@ def _choose_index(index: int) -> None:
     choose(index)
 
 
-def _as_it_is(batch: Any) -> Any:
+def as_it_is(batch: Any) -> Any:
     return batch
 
 

@@ -18,7 +18,7 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions
+from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions, as_it_is
 from spdl.dataloader._pytorch.loader_iterators import TrackedIterator
 from spdl.dataloader._pytorch.state import IterableEpoch, Position, StreamStep
 from spdl.pipeline._elsewhere.memory import AnonymousMemory
@@ -65,11 +65,6 @@ class Delivery(NamedTuple):
     def pin_memory(self, device: str | None = None) -> Delivery:
         """PyTorch calls this."""
         return self._replace(batch=pin_memory(self.batch, device))
-
-
-def take_as_it_is(delivery: Delivery) -> Delivery:
-    """Return a delivery, which was collated already. It is the ``collate_fn`` that torch calls."""
-    return delivery
 
 
 def _failure() -> Any:
@@ -187,7 +182,8 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
             if dataset is None:
                 dataset = loader.dataset
             self._dataset = WorkerDataset(dataset, loader.collate_fn, batched=batched)
-        self._collate_fn = take_as_it_is
+        # Deliveries are collated already.
+        self._collate_fn = as_it_is
         self._auto_collation = False
 
     @property

@@ -264,7 +264,9 @@ class LibraryCalls:
             if name == "__iter__":
                 return self._search.made(node, elements, list)
             if name in known.LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
-                return self._found_in(held) | args.all()
+                objects = self._search.objects
+                found = objects.keys_and_values(held)[1] if issubclass(held.kind, MAPPINGS) else elements
+                return found | args.all()
             if name in {"index", "count"}:
                 return PLAIN
         elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
@@ -282,10 +284,6 @@ class LibraryCalls:
             escape(self._search, self._search.objects.keys_and_values(held)[0], node)
         elif name not in known.NOT_COMPARING | known.ALIASING | {"__getitem__"}:
             escape(self._search, self._search.objects.elements(held), node)
-
-    def _found_in(self, held: Held) -> Value:
-        objects = self._search.objects
-        return objects.keys_and_values(held)[1] if issubclass(held.kind, MAPPINGS) else objects.elements(held)
 
     def _check_format(self, name: str, args: Args) -> None:
         """Refuse that a format string looks up attributes of objects whose classes may have code for that."""

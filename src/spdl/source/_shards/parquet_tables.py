@@ -71,7 +71,10 @@ def group_tables(
 
     def decode(number: int, room: Room) -> Any:
         shard, group = places[number]
-        return convert(_like(shard.read_group(group), schema, shard, shards[0]), room)
+        table = shard.read_group(group)
+        own = _typed(plain_schema(table.schema), schema)
+        _check_like(own, schema, shard, shards[0])
+        return convert(cast_table(table, own), room)
 
     rows = [shard.group_sizes[group] for shard, group in places]
     return GroupTables(decode, rows, decoded_sizes(shards), most, make_room)
@@ -79,13 +82,6 @@ def group_tables(
 
 def _places(shards: Sequence[ParquetShard]) -> list[tuple[ParquetShard, int]]:
     return [(shard, group) for shard in shards for group, size in enumerate(shard.group_sizes) if size]
-
-
-def _like(table: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> Any:
-    """Return the table of a file whose columns hold the same values as those of the first file. FormatError if not."""
-    own = _typed(plain_schema(table.schema), schema)
-    _check_like(own, schema, shard, first)
-    return cast_table(table, own)
 
 
 def _typed(own: Any, wanted: Any) -> Any:
@@ -103,6 +99,7 @@ def _typed(own: Any, wanted: Any) -> Any:
 
 
 def _check_like(own: Any, schema: Any, shard: ParquetShard, first: ParquetShard) -> None:
+    """Raise FormatError unless the columns of a file hold the same values as those of the first file."""
     if own.names != schema.names:
         raise FormatError(
             f"{shard.place} has the columns {', '.join(own.names)}, and {first.place} has "
