@@ -101,6 +101,9 @@ class TarParser {
     // Throws the error for an input that ends after `there` of the bytes of the last step.
     [[noreturn]] void fail_truncated(std::size_t there) const;
 
+    // Throws the error for an archive after whose end there is more than zeros, at some byte.
+    [[noreturn]] static void fail_joined(std::size_t place);
+
     // Returns the name of the member, as its bytes are in the archive: UTF-8 nearly always.
     [[nodiscard]] std::string_view name() const { return name_; }
 

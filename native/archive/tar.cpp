@@ -88,7 +88,7 @@ std::size_t TarParser::number(const std::uint8_t* field, std::size_t width, cons
         }
         if (index < width && field[index] != ' ' && field[index] != '\0') {
             fail(std::string("gives a ") + what +
-                 " that is no octal number: " + quoted({reinterpret_cast<const char*>(field), width}));
+                 " that is not an octal number: " + quoted({reinterpret_cast<const char*>(field), width}));
         }
     }
     if (value > kMaxSize) {
@@ -161,7 +161,7 @@ TarParser::Step TarParser::take_header(const std::uint8_t* block) {
         return {Kind::kEnd, 0, 0};
     }
     if (zeros_) {
-        fail("goes on after a block of zeros, which is to be its end");
+        fail("has a header after a block of zeros, which should end it");
     }
     check_sum(block);
     std::size_t size = number(block + kSize, kSizeBytes, "size");
@@ -252,7 +252,7 @@ void TarParser::read_pax(std::string_view records, Extension& extension) const {
             std::size_t size = 0;
             for (const char digit : value) {
                 if (digit < '0' || digit > '9' || size > kMaxSize / 10) {
-                    fail("gives a size that is no whole number, or that no memory could hold: " + quoted(value));
+                    fail("gives a size that is not a whole number, or that no memory could hold: " + quoted(value));
                 }
                 size = 10 * size + static_cast<std::size_t>(digit - '0');
             }
@@ -272,7 +272,7 @@ void TarParser::take_end(std::size_t rest) const {
     if (!zeros_ || rest > 0) {
         std::string how = ", in front of its first header";
         if (next_ > 0) {
-            how = ", without the blocks of zeros that are to be its end";
+            how = ", without the blocks of zeros that should end it";
             how += rest == 0 ? "; if no member is missing, append 1024 zero bytes" : "";
         }
         throw FormatError("the tar archive is truncated: it ends at byte " + std::to_string(next_ + rest) + how);
@@ -286,6 +286,12 @@ void TarParser::fail_truncated(std::size_t there) const {
                       " that begin at byte " + std::to_string(content_offset()));
 }
 
+void TarParser::fail_joined(std::size_t place) {
+    throw FormatError("the tar archive goes on at byte " + std::to_string(place) +
+                      ", after its end: if archives were joined by `cat`, join them by `tar --concatenate` instead, or "
+                      "list each of them; else cut off what follows");
+}
+
 bool TarWalk::next(Bytes& content) {
     for (;;) {
         const std::size_t left = archive_.size() - place_;
@@ -295,6 +301,11 @@ bool TarWalk::next(Bytes& content) {
         }
         const TarParser::Step step = parser_.take_header(archive_.data() + place_);
         if (step.kind == TarParser::Kind::kEnd) {
+            const auto more = std::find_if(archive_.begin() + static_cast<std::ptrdiff_t>(place_), archive_.end(),
+                                           [](std::uint8_t byte) { return byte != 0; });
+            if (more != archive_.end()) {
+                TarParser::fail_joined(static_cast<std::size_t>(more - archive_.begin()));
+            }
             return false;
         }
         place_ += TarParser::kBlock;

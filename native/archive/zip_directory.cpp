@@ -102,7 +102,7 @@ std::size_t find_end(Bytes archive) {
     if (const auto offset = find_last_end(archive)) {
         return *offset;
     }
-    throw FormatError("this is no zip archive, or a truncated one: the " + std::to_string(archive.size()) +
+    throw FormatError("this is not a zip archive, or it is truncated: the " + std::to_string(archive.size()) +
                       " bytes have no zip directory in their last " + std::to_string(kEndBytes + kMaxComment));
 }
 

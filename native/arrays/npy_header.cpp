@@ -207,7 +207,7 @@ void read_dictionary(Literal literal, NpyHeader& header) {
 NpyHeader parse_npy_header(Bytes data) {
     const std::size_t lead = kMagic.size() + 2;
     if (data.size() < lead || std::memcmp(data.data(), kMagic.data(), kMagic.size()) != 0) {
-        throw FormatError("this is no npy data: the " + std::to_string(data.size()) +
+        throw FormatError("this is not npy data: the " + std::to_string(data.size()) +
                           " bytes do not begin with the magic \"\\x93NUMPY\" and a version");
     }
     const unsigned version = data[kMagic.size()];

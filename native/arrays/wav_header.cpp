@@ -74,7 +74,7 @@ void read_format(Bytes data, std::size_t offset, std::size_t size, WavHeader& he
 WavHeader parse_wav_header(Bytes data) {
     const bool large = data.size() >= kRiffBytes && (is(data.data(), "RF64") || is(data.data(), "BW64"));
     if (data.size() < kRiffBytes || !(large || is(data.data(), "RIFF")) || !is(data.data() + 8, "WAVE")) {
-        throw FormatError("this is no wav data: the " + std::to_string(data.size()) +
+        throw FormatError("this is not wav data: the " + std::to_string(data.size()) +
                           " bytes do not begin with \"RIFF\", \"RF64\" or \"BW64\", a size and \"WAVE\"");
     }
     WavHeader header;

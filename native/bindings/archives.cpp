@@ -447,7 +447,8 @@ void bind_tar(nb::module_& module) {
             "take_meta", [](TarParser& self, const nb::bytes& content) { self.take_meta(bytes_of(content)); },
             "content"_a, nb::lock_self())
         .def("take_end", &TarParser::take_end, "rest"_a, nb::lock_self())
-        .def("fail_truncated", &TarParser::fail_truncated, "there"_a, nb::lock_self());
+        .def("fail_truncated", &TarParser::fail_truncated, "there"_a, nb::lock_self())
+        .def_static("fail_joined", &TarParser::fail_joined, "place"_a);
     module.def("look_at_tar_header", &look_at_tar_header, "block"_a);
     module.def("index_tar", &index_tar, "data"_a);
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 
 # What a member of a zip archive is told to be if its bytes could be read and are no array.
-_NO_ARRAY = "this is no npy data"
+_NO_ARRAY = "this is not npy data"
 
 
 def npy_path(path: Path, _: bytes) -> Arrays:

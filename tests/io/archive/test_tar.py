@@ -219,7 +219,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("data", [b"garbage" * 200, os.urandom(512 * 3), b"\xff" * 512])
     def test_garbage(self, make: Callable[[bytes], Any], data: bytes) -> None:
-        with pytest.raises(FormatError, match=r"checksum|no octal|negative|truncated"):
+        with pytest.raises(FormatError, match=r"checksum|not an octal|negative|truncated"):
             contents(make(data))
 
     def test_every_cut(self, make: Callable[[bytes], Any]) -> None:
@@ -244,15 +244,15 @@ class TestDamage:
 
     def test_archives_in_a_row(self, make: Callable[[bytes], Any]) -> None:
         single = make_tar([("a", b"1")])[: 512 * 3]
-        with pytest.raises(FormatError, match="goes on after a block of zeros"):
+        with pytest.raises(FormatError, match="has a header after a block of zeros"):
             contents(make(single + TAR))
 
     @pytest.mark.parametrize(
         ("place", "field", "message"),
         [
             (124, b"\xff" * 12, "a negative size"),
-            (124, b"-0000000001\0", 'a size that is no octal number: "-0000000001'),
-            (124, b"00000000009\0", "no octal number"),
+            (124, b"-0000000001\0", 'a size that is not an octal number: "-0000000001'),
+            (124, b"00000000009\0", "not an octal number"),
             (124, b"77777777777\0", "truncated"),
             (124, b"\x80" + b"\xff" * 11, "a size that no memory could hold"),
             (124, b"\x80\0\0\0" + struct.pack(">Q", 1 << 62), "a size that no"),
@@ -283,7 +283,7 @@ class TestDamage:
     @pytest.mark.parametrize("size", [b"-1", b"99999999999999999999", b"1.5", b"x"])
     def test_sizes_in_attributes_that_lie(self, make: Callable[[bytes], Any], size: bytes) -> None:
         record = b" size=" + size + b"\n"
-        with pytest.raises(FormatError, match="a size that is no whole number, or that no memory could hold"):
+        with pytest.raises(FormatError, match="a size that is not a whole number, or that no memory could hold"):
             contents(make(with_attributes(b"%d" % (len(record) + 2) + record)))
 
     def test_sparse_files_of_pax(self, make: Callable[[bytes], Any]) -> None:

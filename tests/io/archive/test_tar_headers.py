@@ -135,7 +135,7 @@ def refusals() -> Iterator[tuple[str, bytes, str]]:
     yield "volumes", changed(kind=b"M"), 'the rest of the file "a.txt" from another volume'
     yield "negative", changed(size=b"\xff" * 12), "gives a negative size, in the header at byte 0"
     yield "huge", changed(size=b"\x80\xff\xff\xff" + bytes(8)), "gives a size that no memory could hold"
-    yield "no number", changed(size=b"8"), 'that is no octal number: "8'
+    yield "no number", changed(size=b"8"), 'that is not an octal number: "8'
     yield (
         "checksum",
         b"x" + whole[1:],
@@ -146,13 +146,17 @@ def refusals() -> Iterator[tuple[str, bytes, str]]:
         whole[:1024] + b"x" + whole[1025:],
         "is damaged: its checksum is wrong, in the header at byte 1024",
     )
-    yield "after its end", whole[:1024] + bytes(512) + whole[1024:], "goes on after a block of zeros.* at byte 1536"
+    yield (
+        "after its end",
+        whole[:1024] + bytes(512) + whole[1024:],
+        "has a header after a block of zeros.* at byte 1536",
+    )
     yield "empty", b"", "ends at byte 0, in front of its first header"
-    yield "in a header", whole[:1100], "ends at byte 1100, without the blocks of zeros that are to be its end$"
+    yield "in a header", whole[:1100], "ends at byte 1100, without the blocks of zeros that should end it$"
     yield "in a member", whole[:3000], 'ends after 1464 of the 2000 bytes of "b.txt" that begin at byte 1536'
     yield "no end", whole[:3584], "if no member is missing, append 1024 zero bytes"
     yield "attribute", with_pax(b"99 path=x\n"), 'has a damaged attribute "99 path=x'
-    yield "size in attributes", with_pax(b"10 size=x\n"), 'gives a size that is no whole number.*: "x"'
+    yield "size in attributes", with_pax(b"10 size=x\n"), 'gives a size that is not a whole number.*: "x"'
     yield "long attributes", changed(kind=b"x", size=b"77777777777"), "of 8589934591 bytes, more than the 1048576"
     yield "cut attributes", changed(kind=b"x", size=b"00000003000")[:900], "ends after 388 of the 1536 bytes"
     for name, compress in COMPRESSIONS.items():

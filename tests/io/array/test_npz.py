@@ -208,12 +208,12 @@ def test_messages_do_not_show_all_keys_of_a_large_archive() -> None:
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     path.write_bytes(b"bad")
-    with pytest.raises(FormatError, match=r"^'.*/bad\.npz': this is no zip archive"):
+    with pytest.raises(FormatError, match=r"^'.*/bad\.npz': this is not a zip archive"):
         load_npz(path)
     path.write_bytes(handmade(stored(content=b"bad")))
     arrays = load_npz(str(path))
     for read in lambda: arrays["a"], arrays.load_many:
-        with pytest.raises(FormatError, match=r"""^'.*/bad\.npz': member "a\.npy" at byte \d+: this is no npy data"""):
+        with pytest.raises(FormatError, match=r"""^'.*/bad\.npz': member "a\.npy" at byte \d+: this is not npy data"""):
             read()
 
 
@@ -275,7 +275,7 @@ def test_members_that_are_no_arrays() -> None:
         arrays = load_npz(handmade(*order))
         assert same(arrays["a.npy"], IMAGE)
         assert set(arrays.files) == {"a", "a.npy", "b.txt"}
-        with pytest.raises(FormatError, match=r'member "b\.txt" at byte \d+: this is no npy data'):
+        with pytest.raises(FormatError, match=r'member "b\.txt" at byte \d+: this is not npy data'):
             arrays["b.txt"]
 
 
@@ -295,7 +295,7 @@ def test_zeros_behind_the_archive(data: bytes, zeros: int) -> None:
     """Shared memory has whole pages."""
     padded = data + bytes(zeros)
     assert load_npz(padded, verify=True).files == load_npz(data).files == list(np.load(io.BytesIO(data)).files)
-    with pytest.raises(FormatError, match="this is no zip archive"):
+    with pytest.raises(FormatError, match="this is not a zip archive"):
         load_npz(bytes(zeros))
 
 
@@ -323,7 +323,7 @@ def test_a_comment_that_was_cut_does_not_matter() -> None:
     data = handmade(stored(), comment=b"remark")
     for size in range(1, 7):
         assert load_npz(data[:-size]).files == numpy_keys(data[:-size]) == ["a"]
-    with pytest.raises(FormatError, match="this is no zip archive"):
+    with pytest.raises(FormatError, match="this is not a zip archive"):
         load_npz(data[:-7])
 
 
@@ -378,8 +378,8 @@ def test_a_truncated_archive_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "this is no zip archive, or a truncated one: the 0 bytes"),
-        (NPY, "this is no zip archive"),
+        (b"", "this is not a zip archive, or it is truncated: the 0 bytes"),
+        (NPY, "this is not a zip archive"),
         (handmade(stored(), shift=1), "directory of 51 bytes at byte .* goes beyond its end"),
         (handmade(stored(), count=2), "says that it has 2 members, and there is room for 1"),
         (handmade(stored(), stored(b"b.npy"), count=1), "says that it has 1 member, and has 2"),
@@ -410,7 +410,7 @@ def test_a_damaged_directory_is_refused(data: bytes, message: str) -> None:
         (stored(content=NPY[:-1]), "elements of 48 bytes, and there are 47 behind it"),
         (deflated(size=len(NPY) - 1), "more than the 175 bytes"),
         (deflated(size=len(NPY) + 1), "is damaged or truncated|fewer than the 177 bytes"),
-        (deflated(content=b""), "no npy data"),
+        (deflated(content=b""), "not npy data"),
         (deflated()._replace(content=b"\xff" * 90), "deflate data is damaged"),
         (deflated()._replace(content=deflated().content + b"x"), "ends after"),
         (deflated(method=93), "zstd data cannot be inflated"),

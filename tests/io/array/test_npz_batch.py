@@ -81,7 +81,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     path.write_bytes(handmade(stored(content=b"bad")))
     with pytest.raises(
-        FormatError, match=r"""^'.*/bad\.npz': srcs\[1\], member "a\.npy" at byte \d+: this is no npy data"""
+        FormatError, match=r"""^'.*/bad\.npz': srcs\[1\], member "a\.npy" at byte \d+: this is not npy data"""
     ):
         load_npz_batch([handmade(stored()), path])
 
@@ -113,7 +113,7 @@ GOOD = as_npz({"a": np.zeros((2, 3), "<f4")}, zipfile.ZIP_DEFLATED)
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (b"", r"^srcs\[2\]: this is no zip archive"),
+        (b"", r"^srcs\[2\]: this is not a zip archive"),
         (as_npz({}), r'^srcs\[2\] lacks the member "a\.npy" that srcs\[0\] has'),
         (
             as_npz({"a": np.zeros((2, 3), "<f4"), "b": np.zeros(1)}),
@@ -129,11 +129,11 @@ GOOD = as_npz({"a": np.zeros((2, 3), "<f4")}, zipfile.ZIP_DEFLATED)
         (handmade(deflated(crc=1)), r'^srcs\[2\], member "a\.npy" at byte \d+: .*checksum'),
         (
             handmade(deflated(content=b"nothing")),
-            r'^srcs\[2\], member "a\.npy" at byte \d+: (this is no npy data|its )',
+            r'^srcs\[2\], member "a\.npy" at byte \d+: (this is not npy data|its )',
         ),
         (handmade(deflated(size=(1 << 32) - 2)), r"^srcs\[2\]: the compressed members .* inflate to 4294967294"),
         (handmade(deflated(size=1 << 29)), r'^srcs\[2\], member "a\.npy" at byte \d+: .*cannot inflate'),
-        (handmade(stored(content=b"")), r'^srcs\[2\], member "a\.npy" at byte \d+: this is no npy data'),
+        (handmade(stored(content=b"")), r'^srcs\[2\], member "a\.npy" at byte \d+: this is not npy data'),
     ],
 )
 def test_an_archive_that_does_not_fit_is_named(other: bytes, message: str, threads: int) -> None:
@@ -142,7 +142,7 @@ def test_an_archive_that_does_not_fit_is_named(other: bytes, message: str, threa
 
 
 def test_the_first_archive_is_named_too() -> None:
-    with pytest.raises(FormatError, match=r'^srcs\[0\], member "a\.npy" at byte \d+: this is no npy data'):
+    with pytest.raises(FormatError, match=r'^srcs\[0\], member "a\.npy" at byte \d+: this is not npy data'):
         load_npz_batch([handmade(deflated(content=b"nothing"))])
     with pytest.raises(FormatError, match=r'^srcs\[0\], member "a\.npy" at byte \d+: .*Python objects'):
         load_npz_batch(

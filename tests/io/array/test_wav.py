@@ -212,8 +212,8 @@ def test_a_truncated_header_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "this is no wav data: the 0 bytes"),
-        (b"RIFX" + SOUND[4:], "this is no wav data"),
+        (b"", "this is not wav data: the 0 bytes"),
+        (b"RIFX" + SOUND[4:], "this is not wav data"),
         (riff(DATA), "data chunk before a fmt chunk, at byte 12"),
         (riff(form()), "ends without a data chunk"),
         (riff(), "ends without a fmt chunk"),

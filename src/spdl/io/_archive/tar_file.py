@@ -223,7 +223,8 @@ class TarFile:
         index: The names, positions and sizes of the members.
 
     Raises:
-        FormatError: If this is not a tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is not a tar archive, if it is compressed, damaged or truncated, holds a sparse file, or
+            goes on after its end.
         OSError: If it cannot be mapped, or read.
         TypeError: If `path` is not a path.
 

@@ -110,6 +110,7 @@ class Walk:
                 return None, None
             kind, size = parser.take_header(block)
             if kind == "end":
+                self._check_rest(place + BLOCK)
                 return None, None
             content = place + BLOCK
             place = content + size + -size % BLOCK
@@ -121,3 +122,10 @@ class Walk:
                 return MemberHeader(parser.name, content, size), place
             elif block != _ZEROS and block[156:157] != _LINK:
                 return None, place
+
+    def _check_rest(self, place: int) -> None:
+        """Raise a FormatError if there is more than zeros from a place on."""
+        while piece := self._read(place, _FIRST):
+            if any(piece):
+                native.TarParser.fail_joined(place + len(piece) - len(piece.lstrip(b"\0")))
+            place += len(piece)

@@ -23,6 +23,19 @@ _HEADERS = 1 << 22
 _SMALL = 2 * _BLOCK
 
 
+class _Counted:
+    """A stream that knows how many bytes were read."""
+
+    def __init__(self, read: Callable[[int], Any]) -> None:
+        self._read = read
+        self.place = 0
+
+    def read(self, size: int) -> Any:
+        piece = self._read(size)
+        self.place += len(piece)
+        return piece
+
+
 class _Metered:
     """A stream whose members may not exceed a number of bytes."""
 
@@ -57,16 +70,21 @@ class _Metered:
 
 
 def iter_stream(read: Callable[[int], Any], most: int, path: str | None = None) -> Iterator[tuple[str, bytes]]:
+    """Yield the members of an archive, which is all that there is to read if it has a path or is compressed."""
+    counted = _Counted(lambda size: _read_piece(read, size))
     try:
-        first = _read_up_to(read, _BLOCK)
-        if not is_compressed(first):
+        first = _read_up_to(counted.read, _BLOCK)
+        if is_compressed(first):
+            counted = _Counted(decompressed(first, counted.read))
+            first = _read_up_to(counted.read, _BLOCK)
+        elif path is None:
             yield from _members(read, first, most)
             return
-        content = decompressed(first, lambda size: _read_piece(read, size))
-        yield from _members(content, _read_up_to(content, _BLOCK), most)
+        yield from _members(counted.read, first, most)
         # The checksum comes last, so read everything to have it compared.
-        while content(_CHUNK):
-            pass
+        while piece := counted.read(_CHUNK):
+            if any(piece):
+                native.TarParser.fail_joined(counted.place - len(piece.lstrip(b"\0")))
     except FormatError as error:
         if path is not None:
             error.args = (f"{path!r}: {error}",)
@@ -145,8 +163,9 @@ def iter_tarfile(src: TarInput, *, max_member_bytes: int = _MOST) -> Iterator[tu
 
     Raises:
         FormatError: While iterating, if this is not a tar archive, if it is damaged, if it holds a sparse file, or if
-            it is truncated: it ends without the blocks of zeros that mark the end; if a member has more than
-            `max_member_bytes`. Members yielded before are intact.
+            it is truncated: it ends without the blocks of zeros that mark the end; if a file, an archive in memory or
+            a compressed stream goes on after that end, as archives do that were joined by ``cat``; if a member has more
+            than `max_member_bytes`. Members yielded before are intact.
         OSError: If the file cannot be mapped or the stream fails.
         TypeError: If `src` is something else, or `max_member_bytes` is not an int.
         ValueError: If `max_member_bytes` is negative.
