@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -18,6 +19,10 @@
 
 namespace spdl {
 namespace {
+
+// The beginning of a pointer, which has less than 1,024 bytes.
+constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+constexpr std::size_t kMaxPointerBytes = 1024;
 
 void check_path(std::string_view path) {
     if (path.empty()) {
@@ -45,6 +50,13 @@ std::size_t finished(const char* tried, const Call& call) {
 }
 
 }  // namespace
+
+const char* describe_unfetched(Bytes bytes) noexcept {
+    if (bytes.size() < kPointer.size() || std::memcmp(bytes.data(), kPointer.data(), kPointer.size()) != 0) {
+        return nullptr;
+    }
+    return "it is a pointer of Git LFS, not the file itself, which `git lfs pull` fetches";
+}
 
 FileDescriptor::FileDescriptor(std::string_view path) {
     check_path(path);
@@ -116,6 +128,13 @@ Bytes FileReader::read(std::string_view path) {
 FileSource::FileSource(std::string_view path) : file_(path), size_(kUnknown) {
     if (const auto size = file_.size()) {
         size_ = static_cast<std::int64_t>(*size);
+        std::array<std::uint8_t, kPointer.size()> begin{};
+        if (*size < kMaxPointerBytes) {
+            if (const char* const said =
+                    describe_unfetched({begin.data(), file_.read_at(0, begin.data(), begin.size())})) {
+                throw MediaError(std::string("cannot read the file: ") + said);
+            }
+        }
     }
 }
 
@@ -190,6 +209,12 @@ MappedFile::MappedFile(const char* path) {
         }
         data_ = static_cast<const std::uint8_t*>(memory);
         size_ = size;
+    }
+    if (size_ < kMaxPointerBytes) {
+        if (const char* const said = describe_unfetched({data_, size_})) {
+            ::munmap(const_cast<std::uint8_t*>(std::exchange(data_, nullptr)), size_);
+            throw FormatError(said);
+        }
     }
 }
 

@@ -12,6 +12,9 @@
 
 namespace spdl {
 
+// Says what a small file is that Git LFS has not fetched: a text in its place. Null for any other.
+[[nodiscard]] const char* describe_unfetched(Bytes bytes) noexcept;
+
 // Bytes that a demuxer reads in any order: of a file, in memory, or from a user's object. One thread at a time.
 class ByteSource : NonCopyable {
   public:
@@ -115,7 +118,7 @@ class FileSink final : public ByteSink {
 // arrays than it may have files open.
 class MappedFile {
   public:
-    // Throws std::system_error with the error of open, fstat or mmap.
+    // Throws std::system_error with the error of open, fstat or mmap, and FormatError for a pointer of Git LFS.
     explicit MappedFile(const char* path);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile(const MappedFile&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/errors.h"
@@ -21,6 +22,7 @@ const char* demuxer_of(ImageFormat format) {
     constexpr const char* kDemuxers[] = {nullptr,     "jpeg_pipe", "png_pipe", "gif",     "bmp_pipe",
                                          "tiff_pipe", "webp_pipe", "mov",      "mov",     "j2k_pipe",
                                          "qoi_pipe",  "pbm_pipe",  "pgm_pipe", "ppm_pipe"};
+    static_assert(std::size(kDemuxers) == kImageFormats);
     return kDemuxers[static_cast<std::size_t>(format)];
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+
+#include "core/files.h"
 
 namespace spdl {
 namespace {
@@ -15,6 +18,7 @@ constexpr std::string_view kRead =
 // In the order of ImageFormat.
 constexpr std::string_view kNames[] = {"",     "JPEG", "PNG",       "GIF", "BMP", "TIFF", "WebP",
                                        "AVIF", "HEIF", "JPEG 2000", "QOI", "PBM", "PGM",  "PPM"};
+static_assert(std::size(kNames) == kImageFormats);
 
 bool has(Bytes bytes, std::size_t at, std::string_view text) {
     return bytes.size() >= at + text.size() && std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
@@ -151,6 +155,9 @@ std::string describe_unknown_format(Bytes bytes) {
     constexpr std::size_t kShown = 12;
     if (bytes.empty()) {
         return "there are no bytes in it";
+    }
+    if (const char* const said = describe_unfetched(bytes)) {
+        return said;
     }
     const auto* const other =
         std::ranges::find_if(kOthers, [&](const auto& kind) { return has(bytes, kind.at, kind.text); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,8 +25,9 @@ enum class ImageFormat {
     kQoi,
     kPbm,
     kPgm,
-    kPpm,
+    kPpm,  // The last; see kImageFormats.
 };
+constexpr std::size_t kImageFormats = static_cast<std::size_t>(ImageFormat::kPpm) + 1;
 
 // Returns the format whose signature the bytes begin with.
 [[nodiscard]] ImageFormat image_format(Bytes bytes) noexcept;

@@ -273,13 +273,19 @@ def _explain(value: Any) -> str:
 
 
 def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
-    """Map a file into memory, read-only. A file that cannot be mapped, such as a pipe, is read instead."""
+    """Map a file into memory, read-only. A file that cannot be mapped, such as a pipe, is read instead.
+
+    A pointer of Git LFS in the place of the file is a FormatError.
+    """
     try:
         # Python's own mapping keeps a descriptor: a program may have more arrays than files that it may open.
         return native.map_file(os.fsdecode(path))
     except OSError as error:
         if error.errno != errno.ENODEV:
             raise
+    except FormatError as error:
+        name = os.fsdecode(path)
+        raise FormatError(f"{name!r} cannot be read: {error}", path=name) from None
     with open(path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
         return file.read()
 

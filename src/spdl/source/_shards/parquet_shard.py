@@ -17,7 +17,7 @@ from spdl._check import refuse
 from spdl._not_here import require
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
-from spdl.io._shared import ChangedError
+from spdl.io._shared import ChangedError, map_regular
 from spdl.source._hub import find_media, unwrap
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
@@ -290,8 +290,9 @@ class ParquetShard:
         arrow, parquet = import_arrow("ParquetFiles")
         source: Any
         if self.place.store is None:
-            # pyarrow's error does not say what is missing.
+            # pyarrow's error does not say what is missing, nor that Git LFS has not fetched it.
             self._state = _state(self.place.path)
+            map_regular(self.place.path)
             self._size = self._state[1]
             source = arrow.memory_map(self.place.path) if self._size else arrow.BufferReader(b"")
         else:
