@@ -95,6 +95,34 @@ const AVInputFormat* probe(AVFormatContext& container, Input& input, int& score,
     return format;
 }
 
+bool has_others_than_keys(AVStream& stream) {
+    for (int entry = 0; entry < avformat_index_get_entries_count(&stream); ++entry) {
+        if ((avformat_index_get_entry(&stream, entry)->flags & AVINDEX_KEYFRAME) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Throws for a WAV file with unused bits in its samples, unless its source can seek and corrects what the header says:
+// FFmpeg takes the used bits for the size of a sample, and reads noise.
+void check_unused_bits(const AVFormatContext& context) {
+    if (context.nb_streams == 0 || context.pb->seekable != 0 || std::string_view(context.iformat->name) != "wav") {
+        return;
+    }
+    const AVCodecParameters& sound = *context.streams[0]->codecpar;
+    const int bits = av_get_bits_per_sample(sound.codec_id) * sound.ch_layout.nb_channels;
+    const bool is_pcm = std::string_view(avcodec_get_name(sound.codec_id)).starts_with("pcm_");
+    // It takes 16 and 24 bits in 32 for rare floats.
+    const bool is_rare = sound.codec_id == AV_CODEC_ID_PCM_F16LE || sound.codec_id == AV_CODEC_ID_PCM_F24LE;
+    if (is_rare || (is_pcm && sound.block_align > 0 && 8 * sound.block_align != bits)) {
+        throw MediaError(
+            std::string(kRead) + ": it is a WAV file of " + std::to_string(sound.block_align) +
+            " bytes for each time, of which some bits are unused, and that is read only from a source that "
+            "can seek: pass its bytes or its path");
+    }
+}
+
 }  // namespace
 
 bool has_index(const AVFormatContext& context) {
@@ -120,6 +148,7 @@ OpenFormat open_format(Input& input, const DemuxOptions& options, Probing probin
     FormatContextPtr made(given);
     input.rethrow();
     check_opened(opened, log, score <= AVPROBE_SCORE_RETRY);
+    check_unused_bits(*made);
     OpenFormat result{std::move(made), {}};
     for (unsigned i = 0; i < result.context->nb_streams; ++i) {
         result.packets_in_index.push_back(avformat_index_get_entries_count(result.context->streams[i]));
@@ -234,11 +263,17 @@ std::shared_ptr<const Stream> Container::describe(int index) {
     return found->second;
 }
 
-// AVI tells key frames in its index only, and its demuxer takes all packets that are not there for such.
+// AVI tells key frames in its index only, and its demuxer takes all packets that are not there for such. Nor is a
+// container believed that tells all packets for key frames where most depend on others: FFmpeg's encoder of RPZA marks
+// none, which MOV takes for all, and Matroska marks all of GIF.
 bool Container::tells_keys(int stream) {
-    const AVStream& described = *context().streams[stream];
-    if (std::string_view(context().iformat->name) != "avi" ||
-        containers_need_not_tell_keys(described.codecpar->codec_id)) {
+    AVStream& described = *context().streams[stream];
+    const AVCodecID codec = described.codecpar->codec_id;
+    const std::string_view format = context().iformat->name;
+    if (codec == AV_CODEC_ID_RPZA || (codec == AV_CODEC_ID_GIF && format != "gif")) {
+        return has_others_than_keys(described);
+    }
+    if (format != "avi" || containers_need_not_tell_keys(codec)) {
         return true;
     }
     const auto number = static_cast<std::size_t>(stream);

@@ -60,6 +60,9 @@ _CLIPS: dict[str, tuple[object, ...]] = {
     "ffv1.avi": ("ffv1", "-g", 12, "-level", 1),
     "cinepak.avi": ("cinepak", "-g", 12),
     "zmbv.avi": ("zmbv", "-g", 12),
+    # All packets are said to be key frames, and most are not.
+    "rpza.mov": ("rpza",),
+    "gif.mkv": ("gif",),
 }
 
 

@@ -57,3 +57,20 @@ def test_load_audio_reads_integers_of_which_some_bits_are_used(bits: int, used: 
 def test_load_audio_reads_floats_that_say_a_wrong_number_of_bits() -> None:
     samples = np.random.default_rng(0).uniform(-1, 1, (3000, 2)).astype("<f4")
     np.testing.assert_array_equal(to_numpy(load_audio(_wav(samples, 24, kind=_FLOATS))), samples.T)
+
+
+class _Piped:
+    def __init__(self, data: bytes) -> None:
+        self.read = io.BytesIO(data).read
+
+
+@pytest.mark.parametrize(("bits", "used"), [(32, 24), (32, 16), (16, 8), (32, 30), (16, 12), (16, 16)])
+def test_load_audio_reads_unused_bits_only_from_what_can_seek(bits: int, used: int) -> None:
+    whole = np.random.default_rng(used).integers(-(2 ** (used - 1)), 2 ** (used - 1), (3000, 2))
+    data = _wav((whole << (bits - used)).astype(f"<i{bits // 8}"), used)
+    expected = to_numpy(load_audio(data))
+    if -(-used // 8) == bits // 8:
+        np.testing.assert_array_equal(to_numpy(load_audio(_Piped(data))), expected)
+    else:
+        with pytest.raises(RuntimeError, match=r"some bits are unused.*a source that can seek: pass its bytes"):
+            load_audio(_Piped(data))
