@@ -577,7 +577,7 @@ void StreamDecoder::refused(const FfmpegLog& log, int code) {
         log.raise(what(last_packet_), code);
     }
     if (total_samples_ > 0 && refused_.empty()) {
-        refused_ = what(last_packet_) + ": its data are damaged, or they are no sound";
+        refused_ = what(last_packet_) + ": its data are damaged, or they are not sound";
     }
 }
 

@@ -245,7 +245,7 @@ Buffer allocate_in(const Memory* memory, std::vector<std::size_t> shape, Element
                          ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
     }
     if (reinterpret_cast<std::uintptr_t>(memory->data) % element_bytes(type) != 0) {
-        throw ArrayError("the storage starts at an address that is no multiple of the " +
+        throw ArrayError("the storage starts at an address that is not a multiple of the " +
                          std::to_string(element_bytes(type)) + " bytes of an element: start it a few bytes further on");
     }
     return buffer;

@@ -217,7 +217,7 @@ FrameLayout frame_layout(const AVFrame& frame) {
     const std::size_t row = width * element;
     if (layout.bytes() % row != 0 || chroma_width << format->log2_chroma_w != width ||
         static_cast<std::size_t>(chroma_height) << format->log2_chroma_h != height) {
-        refuse(format, "the image's sides are no multiples of its chroma subsampling");
+        refuse(format, "the image's sides are not multiples of its chroma subsampling");
     }
     layout.shape = {1, layout.bytes() / row, width};
     return layout;

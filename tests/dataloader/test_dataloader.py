@@ -495,7 +495,7 @@ def test_the_interpreter_exits_with_an_open_iterator(num_threads: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"src": 3}, TypeError, "`src` must be an iterable or an async iterable, and no text, got 3"),
+        ({"src": 3}, TypeError, "`src` must be an iterable or an async iterable, not text, got 3"),
         (
             {"src": "photos"},
             TypeError,

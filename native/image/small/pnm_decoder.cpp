@@ -64,7 +64,7 @@ class Reader {
                 skip_line();
             } else if (!is_space(byte)) {
                 if (byte < '0' || byte > '9' || ++digits > kMostDigits) {
-                    fail(std::string(what) + " is no number, or too large a one");
+                    fail(std::string(what) + " is not a number, or too large");
                 }
                 value = 10 * value + (byte - '0');
             } else if (digits > 0) {

@@ -205,7 +205,7 @@ class DataLoader(Generic[Source, Output]):
         if is_text(src) or not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
             by_key = hasattr(type(src), "__getitem__") and not is_text(src)
             remedy = "To look items up by keys, wrap it in a MapIterator." if by_key else how_to_iterate(src)
-            refuse(TypeError, "src", "an iterable or an async iterable, and no text", src, remedy)
+            refuse(TypeError, "src", "an iterable or an async iterable, not text", src, remedy)
         for name in ("preprocessor", "aggregator", "transfer_fn"):
             function = getattr(self, f"_{name}")
             looks_up = hasattr(type(function), "__getitem__") and not isinstance(function, str | bytes)

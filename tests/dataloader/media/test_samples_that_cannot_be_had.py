@@ -175,7 +175,7 @@ def test_the_error_names_the_archive_the_key_and_the_parts(tmp_path: Path) -> No
     assert next(batches).index.tolist() == [0, 1, 2]
     with pytest.raises(KeyError) as raised:
         next(batches)
-    assert f"the sample '004' of {tmp_path}/train.tar has 'cls', and no part 'jpg'" in raised.value.args[0]
+    assert f"the sample '004' of {tmp_path}/train.tar has 'cls', but no part 'jpg'" in raised.value.args[0]
     assert f"record 4 of TarShards: 12 records in 1 archives: {tmp_path}/train.tar/004" in raised.value.__notes__[0]
     assert raised.value.__notes__[-1].startswith('Pass on_error="skip" to leave such samples out')
     # Also where the archive's parts have nothing to do with it.
@@ -196,7 +196,7 @@ def test_a_failure_is_listed_and_logged(tmp_path: Path, caplog: pytest.LogCaptur
     assert batches[1].failures == (failure,)
     assert (failure.index, failure.path, failure.replacement) == (4, f"{tmp_path}/train.tar/004", None)
     assert failure.reason.startswith("KeyError: ")
-    assert "has 'cls', and no part 'jpg'" in failure.reason
+    assert "has 'cls', but no part 'jpg'" in failure.reason
     assert f"ImageLoader, failure 1: sample 4, '{tmp_path}/train.tar/004', was left out: KeyError" in caplog.text
     caplog.clear()
     list(make(MappedRecords(write(tmp_path), to_image), on_error="refill", rank=1, world_size=2))

@@ -213,7 +213,7 @@ def test_an_array_that_does_not_fit_is_named(storage: Any, keywords: dict[str, A
 def test_flat_memory_must_have_room_and_be_aligned() -> None:
     with pytest.raises(RuntimeError, match="the storage of 599 bytes is too small for the 600"):
         load_image_batch([make_jpeg()], width=20, height=10, storage=bytearray(599))
-    with pytest.raises(RuntimeError, match="starts at an address that is no multiple of the 4 bytes of an element"):
+    with pytest.raises(RuntimeError, match="starts at an address that is not a multiple of the 4 bytes of an element"):
         load_image_batch([make_jpeg()], width=2, height=2, dtype="float32", storage=np.zeros(99, np.uint8)[1:])
 
 

@@ -69,7 +69,7 @@ def test_formats_that_make_no_array_are_refused_with_a_remedy(pix_fmt: str) -> N
 
 
 def test_odd_sides_of_a_subsampled_format_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="no multiples of its chroma subsampling"):
+    with pytest.raises(RuntimeError, match="not multiples of its chroma subsampling"):
         convert_frames(in_format("yuv420p", 41, 31))
 
 

@@ -75,11 +75,11 @@ def test_comments_spaces_and_what_follows(data: bytes) -> None:
     [
         (b"P5\n3 2\n65536\n" + bytes(12), "its largest level is said to be 65536: from 1 to 65535 are possible"),
         (b"P5\n3 2\n0\n" + bytes(6), "its largest level is said to be 0"),
-        (b"P5\n3 2\n255x\n" + bytes(6), "its largest level is no number"),
+        (b"P5\n3 2\n255x\n" + bytes(6), "its largest level is not a number"),
         (b"P5\n0 2\n255\n" + bytes(6), "its size is said to be 0x2"),
         (
             b"P5\n3 12345678901\n255\n" + bytes(6),
-            "its height is no number, or too large a one",
+            "its height is not a number, or too large",
         ),
         (
             b"P5\n3 2\n255\n" + bytes(5),

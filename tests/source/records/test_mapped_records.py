@@ -69,7 +69,7 @@ def test_mistakes_are_explained(folder: Path) -> None:
         (note,) = caught.value.__notes__
         assert note.startswith("spdl.source was mapping record 3 of TarShards: 21 records in 3 archives: ")
         assert note.endswith(f"{folder / 'train-0.tar'}/003 with the fields ['__key__', 'jpg', 'cls']")
-        assert f"the sample '003' of {folder / 'train-0.tar'} has 'jpg', 'cls', and no part 'png'" in str(caught.value)
+        assert f"the sample '003' of {folder / 'train-0.tar'} has 'jpg', 'cls', but no part 'png'" in str(caught.value)
 
 
 def make_loader(samples: TarShards, **options: Any) -> ImageLoader:

@@ -58,14 +58,14 @@ def test_a_function_that_labels_images_gets_such_parts(tmp_path: Path) -> None:
     path = tmp_path / "train.tar"
     path.write_bytes(make_tar([("1.jpg", make_jpeg(8, 8)), ("1.txt", b"7")]))
     assert ImageShards([path], label=lambda parts: bytes(parts["cls;txt"]))[0].label == b"7"
-    with pytest.raises(KeyError, match=f"the sample '1' of {path} has 'jpg', 'txt', and no part 'cls'"):
+    with pytest.raises(KeyError, match=f"the sample '1' of {path} has 'jpg', 'txt', but no part 'cls'"):
         ImageShards([path], label=lambda parts: parts["cls"])[0]
 
 
 def test_a_sample_with_many_parts_is_shortened(tmp_path: Path) -> None:
     (tmp_path / "train.tar").write_bytes(make_tar([(f"1.{number}", b"") for number in range(30)]))
     (sample,) = TarShards(tmp_path / "train.tar")
-    with pytest.raises(KeyError, match=r"has '0', .*, '19' and 10 more, and no part 'jpg'\. Where names differ"):
+    with pytest.raises(KeyError, match=r"has '0', .*, '19' and 10 more, but no part 'jpg'\. Where names differ"):
         sample["jpg"]
 
 

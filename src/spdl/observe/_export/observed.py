@@ -55,7 +55,7 @@ def check_observed(observed: object) -> Observables:
     if isinstance(observed, Mapping):
         for name, each in observed.items():
             if not isinstance(name, str):
-                refuse(TypeError, "pipelines", accepted, observed, f"The name {name!r} is no str.")
+                refuse(TypeError, "pipelines", accepted, observed, f"The name {name!r} is not a str.")
             if not isinstance(each, Observed):
                 refuse(TypeError, "pipelines", accepted, observed, f"What is called {name!r} has no statistics().")
         return observed

@@ -306,7 +306,7 @@ class SourceConfig(Generic[T]):
         kind = type(self.source)
         iterable = getattr(kind, "__iter__", None) is not None or getattr(kind, "__aiter__", None) is not None
         if is_text(self.source) or not iterable:
-            accepted = "an iterable or an async iterable, and no text"
+            accepted = "an iterable or an async iterable, not text"
             refuse(ValueError, "source", accepted, self.source, how_to_iterate(self.source))
         _set(
             self,
@@ -417,7 +417,7 @@ def as_function(op: object) -> Callable[[Any], Any]:
     if not callable(function) or isinstance(op, str | bytes):
         called = op is None or isinstance(op, CoroutineType | GeneratorType | AsyncGeneratorType)
         remedy = "Pass the function itself, not what it returned." if called else ""
-        refuse(TypeError, "op", "callable or have `__getitem__`, and no text", op, remedy)
+        refuse(TypeError, "op", "callable or have `__getitem__`, not text", op, remedy)
     return function
 
 

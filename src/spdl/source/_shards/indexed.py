@@ -301,7 +301,7 @@ class IndexFile:
     def count(self, value: Any, what: str) -> int:
         number: int = self.take(value, what, int)
         if not 0 <= number <= _LARGEST:
-            raise self.refuse(f"its {what} is {show(number)}, and no shard has more than {_LARGEST} or fewer than none")
+            raise self.refuse(f"its {what} is {show(number)}, not a number from 0 to {_LARGEST}")
         return number
 
     def file(self, name: Any, what: str) -> Place:

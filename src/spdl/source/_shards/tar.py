@@ -78,7 +78,7 @@ class TarParts(dict[str, Any]):
         if isinstance(name, str) and ";" in name:
             return f"{has}, and none of {name!r}"
         return (
-            f"{has}, and no part {show(name)}. Where names differ among samples, a name such as 'jpg;jpeg;png' is the "
+            f"{has}, but no part {show(name)}. Where names differ among samples, a name such as 'jpg;jpeg;png' is the "
             "first of these that there is"
         )
 

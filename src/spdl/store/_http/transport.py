@@ -344,4 +344,4 @@ def _translated(error: Exception, place: str) -> StoreError:
         return FailedAttemptError("cut", "the answer ended before it was whole")
     if isinstance(error, OSError):
         return FailedAttemptError("broken", f"{place}: {error.strerror or error}")
-    return FailedAttemptError("wrong", f"the answer is no HTTP that can be read: {str(error)[:200]}")
+    return FailedAttemptError("wrong", f"the answer cannot be read as HTTP: {str(error)[:200]}")
