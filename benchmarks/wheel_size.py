@@ -26,9 +26,10 @@ def measure(wheel: Path) -> dict[str, int]:
 
 
 def tag(wheel: Path) -> str:
-    """Return which Pythons a wheel is for, as its name says: ``cp312-abi3``."""
-    _, _, python, abi, _ = wheel.stem.split("-")
-    return f"{python}-{abi}"
+    """Return which Pythons and which machine a wheel is for, as its name says: ``cp312-abi3-x86_64``."""
+    _, _, python, abi, platform = wheel.stem.split("-")
+    _, _, _, machine = platform.split("_", 3)
+    return f"{python}-{abi}-{machine}"
 
 
 def main() -> int:
@@ -41,11 +42,11 @@ def main() -> int:
 
     sizes = {tag(wheel): measure(wheel) for wheel in options.wheels}
     if len(sizes) < len(options.wheels):
-        parser.error("two of these wheels are for the same Python: name one version of each")
+        parser.error("two of these wheels are for the same Python and machine: name one version of each")
     if not sizes:
         print("not measured: there is no wheel in dist, where `make wheel` puts them")
     for name, size in sizes.items():
-        print(f"{name:13} {size['bytes'] / 1e6:5.1f} MB, FFmpeg {size['ffmpeg_bytes'] / 1e6:5.1f} MB")
+        print(f"{name:20} {size['bytes'] / 1e6:5.1f} MB, FFmpeg {size['ffmpeg_bytes'] / 1e6:5.1f} MB")
     if options.json:
         result = {"limit": LIMIT_BYTES, "wheels": sizes, "provenance": provenance()}
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
