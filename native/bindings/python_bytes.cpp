@@ -130,6 +130,12 @@ void bind_mapped_file(nb::module_& module) {
     };
     nb::class_<HeldFile>(module, "MappedFile", nb::type_slots(slots));
     module.def("map_file", &map_file, "path"_a);
+    module.def(
+        "describe_unfetched",
+        [](const nb::bytes& begin) {
+            return describe_unfetched({static_cast<const std::uint8_t*>(begin.data()), begin.size()});
+        },
+        "begin"_a);
 }
 
 }  // namespace spdl

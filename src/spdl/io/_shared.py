@@ -11,7 +11,16 @@ from spdl.io._archive.tar_stream import BytesReader
 from spdl.io._array.arrays import pack_columns, take_lists, take_rows
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.errors import name_path
-from spdl.io._common.inputs import Readable, check_is_object, check_regular, is_url, map_regular, resolve, url_of
+from spdl.io._common.inputs import (
+    Readable,
+    check_fetched,
+    check_is_object,
+    check_regular,
+    is_url,
+    map_regular,
+    resolve,
+    url_of,
+)
 from spdl.io._common.one_version import ChangedError, OneVersion, describe
 from spdl.io._device.transfer import map_parts, map_tensors
 from spdl.io._image.masks import load_mask_views

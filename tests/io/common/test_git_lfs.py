@@ -24,6 +24,7 @@ from spdl.io import (
     load_wav,
 )
 from spdl.source import JsonLines, ParquetFiles, TarShards, TokenFiles
+from spdl.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "file.tar": TarFile,
     "shard.tar": TarShards,
     "tokens.bin": lambda path: TokenFiles(path, dtype="uint16"),
+    "stored.bin": lambda path: TokenFiles(path.name, dtype="uint16", store=LocalStore(path.parent)),
     "rows.parquet": lambda path: len(ParquetFiles(path)),
     "tokens.parquet": lambda path: len(TokenFiles(path)),
     "tokens.arrow": lambda path: len(TokenFiles(path)),

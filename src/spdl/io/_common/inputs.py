@@ -290,6 +290,13 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
         return file.read()
 
 
+def check_fetched(begin: bytes, name: str, path: str) -> None:
+    """Raise FormatError if an object of that name begins as a pointer of Git LFS does."""
+    said = native.describe_unfetched(begin)
+    if said is not None:
+        raise FormatError(f"{name} cannot be read: {said}", path=path)
+
+
 def map_regular(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
     """Map a file as `map_file` does; any part may be asked for at any time.
 

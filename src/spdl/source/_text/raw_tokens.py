@@ -18,7 +18,7 @@ import numpy as np
 
 from spdl._check import show
 from spdl.io import FormatError
-from spdl.io._shared import kept_arrays
+from spdl.io._shared import check_fetched, kept_arrays
 from spdl.source._place import Place, is_there
 from spdl.source._shards.indexed import IndexFile
 from spdl.source._shards.litdata import dtype_of
@@ -96,6 +96,7 @@ def load_datatrove(files: Parts, place: Place, options: Options) -> Flat:
 
 def _read_head(place: Place, head: bytes, options: Options) -> tuple[np.dtype[Any], int, int | None]:
     """Return the type of the tokens, their offset in bytes, and their number if the head has it."""
+    check_fetched(head, str(place), place.path)
     if head.startswith(_NUMPY):
         return _read_numpy_head(place, head)
     magic, version, count = _LLM_C.unpack(head[: _LLM_C.size]) if len(head) >= _LLM_C.size else (0, 0, 0)
