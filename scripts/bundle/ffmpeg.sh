@@ -22,7 +22,7 @@ readonly decoders='
 '
 readonly parsers='
   h264 hevc vp8 vp9 av1 mpegvideo mpeg4video mjpeg png webp gif bmp aac aac_latm ac3 dca mlp mpegaudio flac
-  opus vorbis amr vc1 vp3 h263 dnxhd dvaudio jpeg2000 qoi
+  opus vorbis amr gsm vc1 vp3 h263 dnxhd dvaudio jpeg2000 pnm hdr qoi
 '
 readonly bsfs='
   h264_mp4toannexb hevc_mp4toannexb h264_metadata hevc_metadata h264_redundant_pps av1_frame_split
