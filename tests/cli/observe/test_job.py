@@ -140,7 +140,7 @@ class TestLauncher:
             unseen = "for a rank that is not seen here"
             some = ask_until(lambda: call("why", str(launcher)).stdout, lambda said: said.count(unseen) == 2)
         with job("slow_consumer.py", "slow_consumer.py") as (launcher, _):
-            nothing = "a faster loader gains nothing. At most 1.00x as fast."
+            nothing = "a faster loader gains nothing."
             all_of_them = ask_until(lambda: call("why", str(launcher)).stdout, lambda said: said.count(nothing) == 2)
         assert some.count(unseen) == 2
         assert all_of_them.count(nothing) == 2
@@ -159,16 +159,17 @@ class TestLauncher:
             verdict = ask_until(lambda: why(process.pid), lambda verdict: verdict["remedy"] == remedy)
         assert verdict["remedy"] == remedy
 
-    def test_other_commands_show_each_rank_too_and_a_trace_is_of_one(self, tmp_path: Path) -> None:
+    def test_other_commands_show_each_rank_too(self, tmp_path: Path) -> None:
         with job("slow_consumer.py", "io.py") as (launcher, pids):
             top = call("top", str(launcher), "--once").stdout
             stack = json.loads(call("stack", str(launcher), "--json").stdout)
-            record = run("record", str(launcher), "-o", tmp_path / "trace.json.gz")
+            trace = tmp_path / "trace.json.gz"
+            record = run("record", str(launcher), "--seconds", "0.2", "-o", trace)
         for rank, pid in enumerate(pids):
             assert f"(pid {pid}, rank {rank})" in top
-            assert re.search(rf"{pid} \([a-z_]+\.py, rank {rank}\)", record.stderr)
+            assert f"rank {rank} (pid {pid})" in record.stderr
         assert [each["pid"] for each in stack] == pids
-        assert (record.returncode, list(tmp_path.iterdir())) == (2, [])
+        assert (record.returncode, list(tmp_path.iterdir())) == (0, [trace])
 
     def test_top_goes_on_with_the_ranks_until_they_end(self) -> None:
         with job("io.py", "io.py") as (launcher, pids):

@@ -270,7 +270,7 @@ def why_none() -> str:
     folder = page_folder()
     if is_private(folder) or not os.path.lexists(folder):
         return ""
-    return f" None can be seen: {printable(str(folder))} has to be a folder of yours that nobody else may open."
+    return f" None can be seen: {printable(str(folder))} must be your own folder, and closed to other users."
 
 
 def of_one_job(pid: int | None) -> list[ObservedPipeline]:
