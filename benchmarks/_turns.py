@@ -10,16 +10,24 @@ import sys
 from contextlib import suppress
 from statistics import median
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 Figures = dict[str, float]
+Turn = TypeVar("Turn")
 
 TOO_LONG = 300
 """Seconds after which a contender's work is abandoned."""
+
+
+def track(turns: Sequence[Turn], what: str) -> Iterator[Turn]:
+    """Yield the turns, and show on standard error which one it is."""
+    for number, turn in enumerate(turns, start=1):
+        print(f"{what}: turn {number} of {len(turns)}", file=sys.stderr, flush=True)
+        yield turn
 
 
 class Job(NamedTuple):

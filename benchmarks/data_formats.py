@@ -26,7 +26,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from _data_formats_plots import draw
-from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
+from _turns import Figures, Job, JobFailedError, is_ours, run_job, track, why_left_out
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
 from spdl.cli._demo.turn import PeerUnavailable, reference_environment
@@ -57,7 +57,7 @@ LINES = {
 
 
 def measure(
-    rounds: int, seconds: float, counts: Sequence[int], reference: tuple[str, ...] | None, console: Console
+    rounds: int, seconds: float, counts: Sequence[int], reference: tuple[str, ...] | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Let the work of each line be done in turns.
 
@@ -70,7 +70,7 @@ def measure(
     found: dict[tuple[str, str, int], list[Figures]] = {}
     failed: dict[str, str] = {}
     turns = [(mode, name) for _ in range(rounds) for mode in MODES for name in names]
-    for mode, name in console.track(turns, "data formats"):
+    for mode, name in track(turns, "data formats"):
         if name in failed:
             continue
         load, theirs = LINES[name]
@@ -149,7 +149,7 @@ def main() -> int:
             absent["spdl 0.8.0"] = str(missing)
         if lacks("torch"):
             absent["torch.save, torch"] = "PyTorch is not installed here: pip install 'spdl-turbo[torch]'"
-        measured, failed = measure(options.rounds, options.seconds, options.workers, reference, console)
+        measured, failed = measure(options.rounds, options.seconds, options.workers, reference)
         absent |= failed
         for name, reason in absent.items():
             print(f"{name} is left out: {reason}")

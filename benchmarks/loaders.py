@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from _loader_contenders import CONTENDERS, OURS, find_contenders
 from _loader_turns import MAIN_STEP, STEPS, Turns, all_cases, some_cases
+from _turns import track
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
@@ -123,7 +124,7 @@ def main() -> int:
     turns = Turns(photos, options.seconds, commands, absent)
     best: dict[str, int] = {}
     with turns.one_process_each() if options.other_steps == "best" else nullcontext():
-        for name in console.track(options.rounds * options.contenders, "loaders"):
+        for name in track(options.rounds * options.contenders, "loaders"):
             if name not in turns.absent:
                 take_round(turns, options, steps, best, name)
     rows = turns.rows()

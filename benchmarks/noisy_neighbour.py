@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from _job_server import JobServer
 from _loader_contenders import BARE, CONTENDERS, OURS, find_contenders
-from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
+from _turns import Figures, Job, JobFailedError, is_ours, run_job, track, why_left_out
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
 from spdl.cli._common.machine import provenance
@@ -201,7 +201,7 @@ def main() -> int:
     step_turns = 0
     rounds = Rounds(commands, str(demo_photos(console)), options.workers, tries)
     with rounds.prepared():
-        for name, workers in console.track(options.rounds * turns, "noisy neighbour"):
+        for name, workers in track(options.rounds * turns, "noisy neighbour"):
             if name == NO_LOADER:
                 # Once per round, because other load on the machine changes.
                 try:

@@ -12,6 +12,8 @@ from inspect import Signature
 from inspect import signature as _signature
 from typing import Any
 
+from spdl import _guard  # noqa: F401 - reports it when the reference has overwritten modules around this one.
+
 __all__ = ["annotations_of", "signature"]
 
 if sys.version_info >= (3, 14):

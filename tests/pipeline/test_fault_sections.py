@@ -155,6 +155,7 @@ def spread(total: int, points: int) -> Iterator[int]:
     yield from sorted({int(total / 2 * (index / points) ** 2) for index in range(points)})
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline was stopped before its end:RuntimeWarning")
 @pytest.mark.parametrize("thread", ["consumer", "worker"])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_between_any_two_lines(action: str, thread: str) -> None:

@@ -28,7 +28,7 @@ FLOW = (
     ),
     Mutant(
         "a batch that was read stays in flight",
-        "Lineage._release",
+        "Lineage.deliver",
         "                    pending.append((parent, 1))",
         "                    pass",
         ("test_lineage.py",),

@@ -240,7 +240,7 @@ LIMITS = (
     ),
     Mutant(
         "an item that is gone keeps its bytes",
-        "Lineage._release",
+        "Lineage.deliver",
         "            self._forget(self._forget_weight, root)",
         "            pass",
         ("test_failures_retries_drops_and_timeouts_give_back_what_they_had",),
