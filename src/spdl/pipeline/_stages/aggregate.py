@@ -443,11 +443,15 @@ class AggregateNode(GatheringNode):
     def _pass_on_again(self, found: Regrouped) -> None:
         """Pass on a result of an earlier run, made of the same items without the aggregator."""
         values = found.values()
+        in_hand = self.gathering
         self.gathering = self._begin_gathering(found.batch.record)
         self.gathering.note_form(found.batch.form)
         self.gathering.parents.extend(found.roots())
         self.counters.completed += len(values)
         self._emit(values if found.batch.form == "list" else values[0])
+        # The aggregator may still hold items.
+        self.gathering = in_hand
+        self.roots = in_hand.parents
 
     def _accumulate(self, item: Any) -> Any:
         self._load()

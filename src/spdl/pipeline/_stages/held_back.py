@@ -495,7 +495,7 @@ class AggregatorRegrouping(Regrouping):
     """The batches that a user's aggregator makes again: it gets their items first, batch by batch.
 
     It need not make those that are known to be lists of their items. Only an empty aggregator makes the same batch of
-    the same items, so all others wait until then.
+    the same items, so while it has to make one, all others wait.
     """
 
     def __init__(self, restored: Restored) -> None:
@@ -510,7 +510,8 @@ class AggregatorRegrouping(Regrouping):
             self._aside.append(GivenItem(root, value))
         elif found.complete():
             self._give(found)
-        if not self._restored.batches:
+        if all(batch.form is not None for batch in self._restored.batches):
+            # None of those that are left needs the aggregator, so what came before them is passed on before them.
             self._give_aside()
         return found
 
